@@ -41,26 +41,37 @@ func (p *Pass) adopt(ctx context.Context, object client.Object) error {
 }
 
 // isAdoptable reports whether the owner may adopt an object without a controller: it has the labels of the owner's
-// children, it lost all of them and still has fields that this kind's controller has set, or the owner has AdoptAnnotation.
+// children, it was a child of this kind and its labels name no other owner, or the owner has AdoptAnnotation.
 func (p *Pass) isAdoptable(object client.Object) bool {
 	if object.GetUID() == "" || metav1.GetControllerOfNoCopy(object) != nil {
 		return false
 	}
-	return p.owner.GetAnnotations()[AdoptAnnotation] == "true" || p.bearsLabels(object) || p.isStripped(object)
+	return p.owner.GetAnnotations()[AdoptAnnotation] == "true" || p.bearsLabels(object) ||
+		!p.namesAnother(object) && p.wasSetByUs(object)
 }
 
-// isStripped reports whether an object was a child of this kind and has lost its owner and its labels at once, as after
-// kubectl replace with a manifest that has none. A label that names another owner means that it is not ours, as after an
-// orphaning deletion of that owner.
-func (p *Pass) isStripped(object client.Object) bool {
-	for name := range p.labels() {
-		if _, has := object.GetLabels()[name]; has {
-			return false
-		}
-	}
+// wasSetByUs reports whether an object has fields in its spec or data that this kind's controller has set. It was a child
+// then: one request, such as kubectl replace with another manifest, can remove the owner reference and any of the labels.
+func (p *Pass) wasSetByUs(object client.Object) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return isEntryOf(&entry, p.fieldOwner) && ConcernsSpec(entry)
 	})
+}
+
+// namesAnother reports whether the labels of an object name another tool, or another owner of the fleet, as after an
+// orphaning deletion of that owner. Users have these labels in manifests of their own, so without LabelManagedBy, the
+// other owner must be of the same kind.
+func (p *Pass) namesAnother(object client.Object) bool {
+	kind, instance := object.GetLabels()[LabelKind], object.GetLabels()[LabelInstance]
+	isOther := instance != "" && instance != p.owner.GetName()
+	switch object.GetLabels()[LabelManagedBy] {
+	case ManagedBy:
+		return isOther || kind != "" && kind != p.labelKind
+	case "":
+		return isOther && kind == p.labelKind
+	default:
+		return true
+	}
 }
 
 func (p *Pass) bearsLabels(object client.Object) bool {

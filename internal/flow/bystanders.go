@@ -55,6 +55,9 @@ func (b *bystanders) Start(ctx context.Context, queue workqueue.TypedRateLimitin
 
 // enqueue adds an owner to the queue, if the controller has started.
 func (b *bystanders) enqueue(request reconcile.Request, after time.Duration) {
+	if b == nil {
+		return
+	}
 	b.mutex.Lock()
 	queue := b.queue
 	b.mutex.Unlock()

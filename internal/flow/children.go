@@ -87,9 +87,16 @@ func (p *Pass) applyTo(ctx context.Context, object client.Object, name string, c
 	found := p.drift(object, desired)
 	isCurrent := desired.isAppliedTo(object)
 	if isCurrent && found.none() && !adopting {
-		return p.unlessHidden(object)
+		return p.UnlessHidden(object)
 	}
-	return p.apply(ctx, object, desired, found, applyReason{adopting: adopting, repairing: isCurrent && !adopting})
+	return p.apply(ctx, object, desired, found, applyReason{adopting: adopting, repairing: !adopting && (isCurrent || p.hasLostHash(object))})
+}
+
+// hasLostHash reports whether another writer has changed or removed AppliedAnnotation. Then it does not tell whether the
+// configuration has changed.
+func (p *Pass) hasLostHash(object client.Object) bool {
+	ours := ownershipOf(object, appliedBy(p.fieldOwner, object)).ours
+	return ours != nil && !ours.Has(fieldpath.MakePathOrDie("metadata", "annotations", AppliedAnnotation))
 }
 
 // applyReason is why an existing child is applied: it is adopted, it has drifted, or its configuration has changed.
@@ -103,8 +110,13 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 	}
 	if !reason.adopting && (reason.repairing || p.mustTakeOver(object, found)) {
 		// The cache holds only a part of the managed fields.
+		uid := object.GetUID()
 		if err := p.refresh(ctx, object); err != nil {
 			return err
+		}
+		if object.GetUID() != uid || !metav1.IsControlledBy(object, p.owner) {
+			// The next pass decides whether it may be adopted.
+			return WaitingFor(firstRetry, "Recreating", "%s was replaced by another object", what)
 		}
 		found = p.drift(object, desired)
 	}
@@ -113,11 +125,13 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 		return nil
 	}
 	write := repetition{p.childOf(object), desired.hash, found.signature()}
-	if wait, rounds := p.contests.wait(write, p.now); wait > 0 {
-		return contested(what, found.describe(object, p.fieldOwner), wait, rounds)
+	fields := found.describe(object, p.fieldOwner)
+	written, err := p.mayWrite(write, fields, contestWithin)
+	if err != nil {
+		return err
 	}
 	if reason.repairing {
-		change = fmt.Sprintf("Restored %s: %s", what, found.describe(object, p.fieldOwner))
+		change = fmt.Sprintf("Restored %s: %s", what, fields)
 	}
 	onlyMoved := len(found.moved) > 0
 	// The second round is for children whose managed fields were cleared: only the first apply makes the server record
@@ -135,7 +149,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 			break
 		}
 	}
-	if err := p.unlessHidden(object); err != nil {
+	if err := p.UnlessHidden(object); err != nil {
 		return err
 	}
 	if len(found.moved) > 0 {
@@ -144,7 +158,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 			return nil // nothing was restored
 		}
 	}
-	p.contests.count(write, contestWithin, p.now)
+	written()
 	if reason.repairing {
 		p.repairs = append(p.repairs, change)
 	} else {
@@ -167,7 +181,7 @@ func (p *Pass) patch(ctx context.Context, object client.Object, desired *desired
 	answer.SetName(desired.name)
 	answer.SetNamespace(p.owner.GetNamespace())
 	options := []client.PatchOption{client.FieldOwner(p.fieldOwner), client.ForceOwnership}
-	if !isCached(object) {
+	if !p.isCached(object) {
 		// The caches may not hold it after the write either.
 		options = append(options, client.DisableReadYourWritesConsistency)
 	}
@@ -269,7 +283,7 @@ func (p *Pass) Remove(ctx context.Context, object client.Object) error {
 		return nil // the server has deleted it at once
 	}
 	reason := "Deleting"
-	if !isCached(object) {
+	if !p.isCached(object) {
 		// The caches will not report that it is gone.
 		if err := p.watchBystander(ctx, object); err != nil {
 			return err

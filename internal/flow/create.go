@@ -33,7 +33,7 @@ func (p *Pass) create(ctx context.Context, object client.Object, desired *desire
 		err = p.createByApply(ctx, object, desired.name, data)
 	} else {
 		options := []client.CreateOption{client.FieldOwner(p.fieldOwner)}
-		if p.own.isHidden(object) {
+		if p.IsHidden(object) {
 			options = append(options, client.DisableReadYourWritesConsistency)
 		}
 		err = p.write(object, desired.name, func() error { return p.client.Create(ctx, object, options...) })
@@ -51,7 +51,7 @@ func (p *Pass) create(ctx context.Context, object client.Object, desired *desire
 		return Refused(fmt.Errorf("creating %s: %w", describe(object, desired.name), err))
 	}
 	p.Changed("Created %s", describe(object, desired.name))
-	return p.unlessHidden(object)
+	return p.UnlessHidden(object)
 }
 
 // createByApply is for configurations that the Go type cannot hold: it lacks a field, which the server must validate, or it
@@ -66,7 +66,7 @@ func (p *Pass) createByApply(ctx context.Context, object client.Object, name str
 		return err
 	}
 	options := []client.PatchOption{client.FieldOwner(p.fieldOwner)}
-	if p.own.isHidden(object) {
+	if p.IsHidden(object) {
 		options = append(options, client.DisableReadYourWritesConsistency)
 	}
 	return p.write(object, name, func() error {

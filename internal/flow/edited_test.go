@@ -130,3 +130,45 @@ func TestEventsOfStatusesBeforeTheResponse(t *testing.T) {
 		}
 	}
 }
+
+// The rest of the status is held, but a verdict is not.
+func TestAnEditedVerdictIsCorrectedDuringAPause(t *testing.T) {
+	w := newWorld(t, robot())
+	w.Paced = true
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	w.step = func(_ *Pass, r *robotv1.Robot) error {
+		r.Status.Replicas = 7 // what is held
+		return Hold(time.Minute)
+	}
+	hold := func(writes int) {
+		t.Helper()
+		result, err := w.reconcile()
+		if err != nil || result.RequeueAfter != time.Minute || len(w.writes) != writes {
+			t.Errorf("back after %v (%v), with %d writes", result.RequeueAfter, err, len(w.writes))
+		}
+		live := w.get()
+		ready := meta.FindStatusCondition(live.Status.Conditions, "Ready")
+		if len(live.Status.Conditions) != 1 || ready == nil || ready.Status != metav1.ConditionTrue || live.Status.ObservedGeneration != 1 || live.Status.Replicas != 0 {
+			t.Errorf("the status is %+v", live.Status)
+		}
+	}
+	hold(0)
+	for _, edit := range []func(*robotv1.RobotStatus){
+		func(s *robotv1.RobotStatus) { s.Conditions[0].Status = metav1.ConditionFalse },
+		func(s *robotv1.RobotStatus) { s.Conditions = nil },
+		func(s *robotv1.RobotStatus) { s.ObservedGeneration = 0 },
+		func(s *robotv1.RobotStatus) {
+			s.Conditions = append(s.Conditions, metav1.Condition{Type: "Stalled", Status: metav1.ConditionTrue, Reason: "Forged"})
+		},
+	} {
+		live := w.get()
+		edit(&live.Status)
+		if err := w.Client.Status().Update(t.Context(), live); err != nil {
+			t.Fatal(err)
+		}
+		hold(1)
+		hold(0)
+	}
+}

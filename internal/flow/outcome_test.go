@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 func TestWithin(t *testing.T) {
@@ -31,11 +33,34 @@ func TestWithin(t *testing.T) {
 			t.Errorf("%s: the outcome has become %v", test.name, err)
 		}
 		reconciler := &Reconciler[*corev1.ConfigMap]{}
-		if result, nextErr := reconciler.next(t.Context(), err); nextErr != nil || result.RequeueAfter != test.want {
+		if result, nextErr := reconciler.next(t.Context(), &corev1.ConfigMap{}, err); nextErr != nil || result.RequeueAfter != test.want {
 			t.Errorf("%s: back after %v (%v), not %v", test.name, result.RequeueAfter, nextErr, test.want)
 		}
 	}
 	if err := Within(time.Second, failure); err != failure { //nolint:errorlint // it must be the very same
 		t.Errorf("a failure has become %v", err)
+	}
+}
+
+// The end of a truce is not missed because something else is retried less and less often.
+func TestARetryDoesNotDelayTheEndOfATruce(t *testing.T) {
+	for name, test := range map[string]struct {
+		outcome error
+		want    time.Duration
+	}{
+		"no truce": {StalledRetrying("A", errors.New("refused")), 0},
+		"a truce":  {Within(time.Second, StalledRetrying("A", errors.New("refused"))), time.Second},
+	} {
+		queue := &delays{workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()), make(chan time.Duration, 1)}
+		reconciler := &Reconciler[*corev1.ConfigMap]{bystanders: &bystanders{queue: queue}}
+		result, err := reconciler.next(t.Context(), &corev1.ConfigMap{}, test.outcome)
+		if err == nil || result.RequeueAfter != 0 {
+			t.Errorf("%s: it is not retried: %+v", name, result)
+		}
+		queue.ShutDown()
+		close(queue.added)
+		if after := <-queue.added; after != test.want {
+			t.Errorf("%s: back after %v", name, after)
+		}
 	}
 }

@@ -23,6 +23,8 @@ type Pass struct {
 	shapes     *shapes
 	contests   *contests
 	now        time.Time
+	// cachesAll is Kind.CachesAll.
+	cachesAll bool
 	// asksServer is whether there may be obsolete children that the caches do not hold: the spec has changed since the
 	// status was written, or the status waits for one.
 	asksServer bool

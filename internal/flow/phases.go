@@ -38,14 +38,14 @@ func graver(a, b error) error {
 	case gravityA == gravity(errFailure) && gravityB == gravityA:
 		return errors.Join(a, b)
 	case gravityB > gravityA:
-		return comingBackFor(a, b)
+		return AsEarlyAs(a, b)
 	default:
-		return comingBackFor(b, a)
+		return AsEarlyAs(b, a)
 	}
 }
 
-// comingBackFor returns an outcome that also requeues the object when another one has to.
-func comingBackFor(other, outcome error) error {
+// AsEarlyAs returns an outcome that also requeues the object when another one has to.
+func AsEarlyAs(other, outcome error) error {
 	after, retrying := ComesBack(other)
 	var stall *stalled
 	if retrying && errors.As(outcome, &stall) && !stall.retry {

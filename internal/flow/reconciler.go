@@ -46,6 +46,8 @@ type Kind[T client.Object] struct {
 	StatusIsMemory bool
 	// Paced means that the kind itself limits how often the status changes, so no change waits for MinorInterval.
 	Paced bool
+	// CachesAll means that the caches hold its children whatever their labels are, because they are objects of the fleet.
+	CachesAll bool
 }
 
 // View is what all kinds have.
@@ -100,7 +102,7 @@ func (r *Reconciler[T]) Reconcile(ctx context.Context, request ctrl.Request) (ct
 	pass := &Pass{
 		owner: object, fieldOwner: r.FieldOwner(), labelKind: strings.ToLower(r.Name),
 		client: r.Client, reader: r.Reader, bystanders: r.bystanders, own: &r.own,
-		shapes: r.shapes.of(r.Client.Scheme()), contests: &r.contests, now: r.Clock.Now(),
+		shapes: r.shapes.of(r.Client.Scheme()), contests: &r.contests, now: r.Clock.Now(), cachesAll: r.CachesAll,
 	}
 	if !object.GetDeletionTimestamp().IsZero() {
 		return r.finalize(ctx, pass, object)
@@ -147,10 +149,11 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 		return ctrl.Result{}, ignoreTerminating(err)
 	}
 	if held := (*hold)(nil); errors.As(err, &held) {
-		return ctrl.Result{RequeueAfter: held.after}, nil
+		return ctrl.Result{RequeueAfter: held.after}, r.restoreVerdict(ctx, before)
 	}
 	setConditions(view.Conditions, object.GetGeneration(), err)
 	pass.addRemark(view.Conditions)
+	r.rememberVerdict(object)
 	r.warnIfStalled(before, object)
 	if result == outcomeReady {
 		r.memory.ready(object, r.Clock.Now(), r.Name)
@@ -162,7 +165,7 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 	if statusErr != nil {
 		return ctrl.Result{}, errors.Join(failure(err), statusErr)
 	}
-	next, err := r.next(ctx, err)
+	next, err := r.next(ctx, object, err)
 	if later > 0 && (next.RequeueAfter == 0 || later < next.RequeueAfter) {
 		next.RequeueAfter = later
 	}
@@ -170,7 +173,7 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 }
 
 // next turns an outcome into when to come back.
-func (r *Reconciler[T]) next(ctx context.Context, err error) (ctrl.Result, error) {
+func (r *Reconciler[T]) next(ctx context.Context, object T, err error) (ctrl.Result, error) {
 	var (
 		wait  *waiting
 		stall *stalled
@@ -182,10 +185,14 @@ func (r *Reconciler[T]) next(ctx context.Context, err error) (ctrl.Result, error
 		return ctrl.Result{RequeueAfter: wait.after}, nil
 	case errors.As(err, &stall):
 		log.FromContext(ctx).Info("Stalled", "reason", stall.reason, "message", stall.Error())
-		if stall.retry {
-			return ctrl.Result{}, stall
+		if !stall.retry {
+			return ctrl.Result{RequeueAfter: stall.after}, nil
 		}
-		return ctrl.Result{RequeueAfter: stall.after}, nil
+		if stall.after > 0 {
+			// A time is ignored together with an error. The queue keeps the earlier one of this and the retry.
+			r.requeue(object, stall.after)
+		}
+		return ctrl.Result{}, stall
 	default:
 		return ctrl.Result{}, err
 	}
@@ -222,7 +229,7 @@ func (r *Reconciler[T]) notYet(ctx context.Context, before, object T, err error)
 	*view.ObservedGeneration = object.GetGeneration()
 	setConditions(view.Conditions, object.GetGeneration(), err)
 	later, statusErr := r.writeStatus(ctx, before, object)
-	next, err := r.next(ctx, err)
+	next, err := r.next(ctx, object, err)
 	if err := errors.Join(err, statusErr); err != nil {
 		return ctrl.Result{}, err
 	}

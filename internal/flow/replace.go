@@ -49,7 +49,7 @@ func (p *Pass) replace(ctx context.Context, object client.Object, desired *desir
 		return Refused(errors.Join(cause, err))
 	}
 	options := []client.DeleteOption{client.Preconditions{UID: ptr.To(object.GetUID())}}
-	if !isCached(object) {
+	if !p.isCached(object) {
 		options = append(options, client.DisableReadYourWritesConsistency)
 	}
 	if err := p.client.Delete(ctx, object, options...); client.IgnoreNotFound(err) != nil {

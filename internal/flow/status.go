@@ -7,10 +7,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -52,6 +54,25 @@ func (r *Reconciler[T]) writeStatus(ctx context.Context, before, after T) (later
 	return 0, nil
 }
 
+// rememberVerdict keeps the verdict of kinds that hold, for restoreVerdict.
+func (r *Reconciler[T]) rememberVerdict(object T) {
+	if r.Paced {
+		r.memory.judged(object, *r.View(object).Conditions)
+	}
+}
+
+// restoreVerdict corrects the verdict if another writer has changed it while the rest of the status is held.
+func (r *Reconciler[T]) restoreVerdict(ctx context.Context, before T) error {
+	last, was := r.memory.verdictOf(before), r.View(before)
+	if last == nil || *was.ObservedGeneration == before.GetGeneration() && sameVerdict(*was.Conditions, last) {
+		return nil
+	}
+	after := before.DeepCopyObject().(T)
+	*r.View(after).ObservedGeneration, *r.View(after).Conditions = before.GetGeneration(), last
+	_, err := r.writeStatus(ctx, before, after)
+	return err
+}
+
 // patchStatus sends a patch of the status. Its watch event is not an edit, even if it arrives before the response.
 func (r *Reconciler[T]) patchStatus(ctx context.Context, object T, patch client.Patch) error {
 	var answer client.Object
@@ -89,6 +110,28 @@ type remembered struct {
 	generation int64
 	since      time.Time
 	measured   bool
+	// verdict holds the conditions of the last pass that was not held, of the object and the generation that it was about.
+	verdict           []metav1.Condition
+	verdictUID        types.UID
+	verdictGeneration int64
+}
+
+func (m *memory) judged(object client.Object, conditions []metav1.Condition) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	known := m.of(client.ObjectKeyFromObject(object))
+	known.verdict, known.verdictUID, known.verdictGeneration = slices.Clone(conditions), object.GetUID(), object.GetGeneration()
+}
+
+// verdictOf returns nil if there is none yet.
+func (m *memory) verdictOf(object client.Object) []metav1.Condition {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	known := m.of(client.ObjectKeyFromObject(object))
+	if known.verdictUID != object.GetUID() || known.verdictGeneration != object.GetGeneration() {
+		return nil
+	}
+	return slices.Clone(known.verdict)
 }
 
 func (m *memory) of(key types.NamespacedName) *remembered {

@@ -45,7 +45,7 @@ func (p *Pass) takeOver(ctx context.Context, object client.Object, desired *desi
 		return fmt.Errorf("encoding the managed fields of %s: %w", describe(object, desired.name), err)
 	}
 	var options []client.PatchOption
-	if !isCached(object) {
+	if !p.isCached(object) {
 		options = append(options, client.DisableReadYourWritesConsistency)
 	}
 	if err := p.write(object, desired.name, func() error {

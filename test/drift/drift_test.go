@@ -98,7 +98,7 @@ spec:
   template:
     metadata: {labels: {tier: ring}, annotations: {note: mine}}
     spec: {containers: [{name: main, image: nginx}], initContainers: [{name: first, image: busybox}]}
-`, "Pod"},
+`, "Pod ControllerRevision"},
 	{"KAPP", `
 apiVersion: kanggege.k8sio.com/v1
 kind: KAPP
@@ -118,6 +118,7 @@ spec:
 
 var kinds = []schema.GroupVersionKind{
 	{Group: "apps", Version: "v1", Kind: "Deployment"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Pod"},
+	{Group: "apps", Version: "v1", Kind: "ControllerRevision"},
 	{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}, {Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"}, {Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"},
 	{Group: "app.example.com", Version: "v1", Kind: "AppService"}, {Group: "robot.llleon.io", Version: "v1", Kind: "Robot"},
@@ -133,7 +134,7 @@ func TestRandomEditor(t *testing.T) {
 			fleettest.Run(t, config, manager.Options{Namespaces: []string{s.namespace}})
 			s.create(owner.manifest)
 			s.learn(strings.Fields(owner.children))
-			e := &editor{rand.New(rand.NewPCG(start, uint64(i)))}
+			e := &editor{Rand: rand.New(rand.NewPCG(start, uint64(i))), waits: true}
 			made := 0
 			for tries := 0; made < *edits && tries < 20**edits; tries++ {
 				if s.disturb(e) {
@@ -292,7 +293,7 @@ func (s *stage) disturb(e *editor) bool {
 // fleet updates under that name, and not by server-side apply. It is found from the second after the creation on.
 func (s *stage) ownName(live *unstructured.Unstructured, how string) string {
 	s.Helper()
-	if live.GetKind() == "Pod" || how == "apply" {
+	if live.GetKind() == "Pod" || live.GetKind() == "ControllerRevision" || how == "apply" {
 		return "editor"
 	}
 	testenv.Await(s, func() string {
@@ -340,10 +341,6 @@ func (s *stage) essence(child *unstructured.Unstructured) map[string]any {
 			result[field] = value
 		}
 	}
-	owned := "is not controlled by its owner"
-	if metav1.IsControlledBy(child, s.owner) {
-		owned = "is controlled by its owner"
-	}
 	labels := child.GetLabels()
 	result["labels"] = []string{
 		labels["app.kubernetes.io/managed-by"], labels["app.kubernetes.io/name"], labels["app.kubernetes.io/instance"], labels["tier"],
@@ -351,7 +348,7 @@ func (s *stage) essence(child *unstructured.Unstructured) map[string]any {
 	}
 	annotations := child.GetAnnotations()
 	// The hash is another one while the number of pods is the autoscaler's.
-	result["annotations"] = []any{len(annotations["opdock.dev/applied"]), annotations["note"], owned}
+	result["annotations"] = []any{len(annotations["opdock.dev/applied"]), annotations["note"], ownerReference(child, s.owner)}
 	switch child.GetKind() {
 	case "Service":
 		for _, field := range []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"} {

@@ -14,11 +14,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 )
 
 // editor makes random changes to an object, of the kinds that people and programs make: it changes, removes and adds
 // fields, in what the object asks for and in the part of its metadata that belongs to the fleet.
-type editor struct{ *rand.Rand }
+type editor struct {
+	*rand.Rand
+	// waits means that each edit is corrected before the next one. Otherwise the managed fields may have been cleared just
+	// before, and an object that loses its owner and its labels as well is rightly taken for another one.
+	waits bool
+}
 
 // additions are fields that the fleet does not set, by the kind of the child. Each is a JSON merge patch.
 var additions = map[string][]string{
@@ -60,9 +66,17 @@ var additions = map[string][]string{
 		`{"metadata": {"ownerReferences": null}}`, `{"metadata": {"labels": null}}`, `{"metadata": {"labels": null, "ownerReferences": null}}`,
 		`{"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}`, `{"metadata": {"labels": {"app.kubernetes.io/instance": "elsewhere"}}}`,
 		`{"metadata": {"labels": {"controller-revision-hash": "0000", "apps.kubernetes.io/pod-index": "7"}}}`,
-		`{"metadata": {"managedFields": [{}]}, "spec": {"activeDeadlineSeconds": 5000}}`,
+		`{"metadata": {"managedFields": [{}]}, "spec": {"activeDeadlineSeconds": 5000}}`, unblock,
+	},
+	"ControllerRevision": {
+		`{"metadata": {"labels": null}}`, `{"metadata": {"labels": {"controller-revision-hash": "0000"}}}`,
+		`{"metadata": {"ownerReferences": null}}`, `{"metadata": {"labels": null, "ownerReferences": null}}`,
+		`{"metadata": {"labels": {"app.kubernetes.io/managed-by": null}, "ownerReferences": null}}`, unblock,
 	},
 }
+
+// unblock lets the garbage collector delete the owner before the child.
+const unblock = `"blockOwnerDeletion": false`
 
 // metadataEdits are changes of the metadata that belongs to the fleet.
 var metadataEdits = []string{
@@ -72,17 +86,31 @@ var metadataEdits = []string{
 	`{"metadata": {"annotations": {"opdock.dev/applied": "0000"}}}`,
 	`{"metadata": {"annotations": {"opdock.dev/applied": null}}}`,
 	`{"metadata": {"managedFields": [{}]}, "spec": {"paused": true}, "data": {"added": "yes"}}`,
+	unblock,
+}
+
+// releases are changes of the owner reference together with labels.
+var releases = []string{
+	`{"metadata": {"ownerReferences": null, "labels": {"app.kubernetes.io/managed-by": null}}}`,
+	`{"metadata": {"ownerReferences": null, "labels": {"app.kubernetes.io/managed-by": null, "app.kubernetes.io/name": "web"}}}`,
+	`{"metadata": {"ownerReferences": null, "labels": {"app.kubernetes.io/instance": null}}}`,
 }
 
 // edit returns the object as it is after a random change, and says which.
 func (e *editor) edit(live *unstructured.Unstructured) (edited *unstructured.Unstructured, what string) {
 	edited = live.DeepCopy()
 	patches := additions[live.GetKind()]
-	if live.GetKind() != "Pod" {
+	if isApplied := live.GetKind() != "Pod" && live.GetKind() != "ControllerRevision"; isApplied {
 		patches = slices.Concat(patches, metadataEdits)
+		if e.waits {
+			patches = append(patches, releases...)
+		}
 	}
 	var fields []field
 	for _, top := range []string{"spec", "data"} {
+		if live.GetKind() == "ControllerRevision" {
+			break // its data is immutable
+		}
 		if below, ok := edited.Object[top].(map[string]any); ok {
 			fields = collect(fields, top, below)
 		}
@@ -90,6 +118,14 @@ func (e *editor) edit(live *unstructured.Unstructured) (edited *unstructured.Uns
 	// An earlier edit may have emptied the object: all that is left then is to add something.
 	if len(patches) > 0 && (len(fields) == 0 || e.IntN(3) == 0) {
 		patch := patches[e.IntN(len(patches))]
+		if patch == unblock {
+			references := edited.GetOwnerReferences()
+			for i := range references {
+				references[i].BlockOwnerDeletion = new(false)
+			}
+			edited.SetOwnerReferences(references)
+			return edited, "sets " + patch
+		}
 		var change map[string]any
 		if err := json.Unmarshal([]byte(patch), &change); err != nil {
 			panic(err)
@@ -100,6 +136,16 @@ func (e *editor) edit(live *unstructured.Unstructured) (edited *unstructured.Uns
 	slices.SortFunc(fields, func(a, b field) int { return strings.Compare(a.path, b.path) })
 	one := fields[e.IntN(len(fields))]
 	return edited, one.change(e)
+}
+
+// ownerReference describes the reference to an owner, without its UID.
+func ownerReference(child, owner *unstructured.Unstructured) string {
+	for _, one := range child.GetOwnerReferences() {
+		if one.UID == owner.GetUID() {
+			return fmt.Sprintln(one.APIVersion, one.Kind, one.Name, ptr.Deref(one.Controller, false), ptr.Deref(one.BlockOwnerDeletion, false))
+		}
+	}
+	return "none"
 }
 
 // merge is a JSON merge patch.
@@ -206,15 +252,23 @@ func another(item any) any {
 }
 
 // The editor never runs out of edits, whatever its earlier ones left of an object.
-func TestEditorGoesOn(*testing.T) {
-	e := &editor{rand.New(rand.NewPCG(1, 1))}
+func TestEditorGoesOn(t *testing.T) {
+	e := &editor{Rand: rand.New(rand.NewPCG(1, 1))}
 	for _, kind := range slices.Sorted(maps.Keys(additions)) {
 		object := &unstructured.Unstructured{Object: map[string]any{"kind": kind, "spec": map[string]any{"replicas": int64(1)}}}
 		if kind == "ConfigMap" {
 			object.Object = map[string]any{"kind": kind, "data": map[string]any{"ips.txt": "10.0.0.1"}}
 		}
+		edits := map[string]bool{}
 		for range 500 {
-			object, _ = e.edit(object)
+			var what string
+			object, what = e.edit(object)
+			edits[what] = true
+		}
+		for _, patch := range additions[kind] {
+			if !edits["merges "+patch] && !edits["sets "+patch] {
+				t.Errorf("%s: it never makes the edit %s", kind, patch)
+			}
 		}
 	}
 }

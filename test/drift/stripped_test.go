@@ -17,16 +17,19 @@ import (
 	"github.com/opdock/opdock/internal/testenv"
 )
 
-// kubectl replace with a manifest that has no metadata of the fleet removes the labels and the owner reference at once.
+// kubectl replace with another manifest removes the owner reference, and all or some of the labels, at once.
 func TestReplacedChildrenAreTakenBack(t *testing.T) {
 	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
 	s.manage()
 	s.create(owners[0].manifest)
 	s.learn([]string{"Deployment", "Service", "NetworkPolicy"})
-	for _, wanted := range s.children {
+	for i, wanted := range s.children {
+		labels := []map[string]any{
+			{}, {"app.kubernetes.io/name": "web"}, {"app.kubernetes.io/managed-by": "opdock", "app.kubernetes.io/instance": s.owner.GetName()},
+		}[i%3]
 		replacement := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": wanted.GetAPIVersion(), "kind": wanted.GetKind(), "spec": wanted.DeepCopy().Object["spec"],
-			"metadata": map[string]any{"name": wanted.GetName(), "namespace": wanted.GetNamespace()},
+			"metadata": map[string]any{"name": wanted.GetName(), "namespace": wanted.GetNamespace(), "labels": labels},
 		}}
 		if wanted.GetKind() == "Deployment" {
 			_ = unstructured.SetNestedField(replacement.Object, true, "spec", "paused")

@@ -68,7 +68,7 @@ func TestTwins(t *testing.T) {
 			}
 			quiet, disturbed := twins[0], twins[1]
 			fleettest.Run(t, config, manager.Options{Namespaces: []string{quiet.namespace, disturbed.namespace}})
-			e := &editor{rand.New(rand.NewPCG(start, uint64(i)))}
+			e := &editor{Rand: rand.New(rand.NewPCG(start, uint64(i)))}
 			for number, spec := range life.specs {
 				for _, s := range twins {
 					s.specify(life.apiVersion, life.kind, spec)

@@ -151,7 +151,11 @@ func (p *part) wait(ctx context.Context, pass *flow.Pass) {
 
 func (p *part) apply(ctx context.Context, pass *flow.Pass) {
 	object := p.resource.kind.new()
-	err := pass.Apply(ctx, object, p.resource.configuration)
+	p.applied(object, pass.Apply(ctx, object, p.resource.configuration))
+}
+
+// applied sets the state of a component from the outcome of its Apply.
+func (p *part) applied(object client.Object, err error) {
 	after, retrying := flow.ComesBack(err)
 	p.lookAgain = after
 	switch {
@@ -159,9 +163,9 @@ func (p *part) apply(ctx context.Context, pass *flow.Pass) {
 		p.assess(object)
 	case flow.IsStalled(err):
 		p.stall(flow.Reason(err), err)
-		// A conflicting object is watched, if possible. What the server accepts cannot be watched: a policy or the
-		// schema may change.
-		p.retry = retrying || flow.Reason(err) != flow.ReasonResourceExists
+		// A conflicting object is watched, if possible, and a truce has an end. What the server accepts cannot be watched: a
+		// policy or the schema may change.
+		p.retry = retrying || flow.Reason(err) != flow.ReasonResourceExists && flow.Reason(err) != flow.ReasonContested
 	case flow.IsWaiting(err):
 		p.state, p.message = kappv1.ComponentProgressing, err.Error()
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):

@@ -37,6 +37,7 @@ func (r *Reconciler) Kind() flow.Kind[*kappv1.KAPP] {
 		},
 		Reconcile: r.reconcile,
 		Finalize:  r.finalize,
+		CachesAll: true,
 	}
 }
 

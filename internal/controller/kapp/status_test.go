@@ -94,6 +94,27 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// The end of a truce is known. Everything else that the server refuses is retried.
+func TestAContestedComponentComesBackAfterItsTruce(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		err      error
+		after    time.Duration
+		retrying bool
+	}{
+		{"contested", flow.Within(time.Second, flow.Stalled(flow.ReasonContested, errors.New("again"))), time.Second, false},
+		{"taken", flow.Stalled(flow.ReasonResourceExists, errors.New("taken")), 0, false},
+		{"taken, and not watched", flow.StalledRetrying(flow.ReasonResourceExists, errors.New("taken")), 0, true},
+		{"refused", flow.Stalled("Invalid", errors.New("invalid")), 0, true},
+	} {
+		p := partOf("a", "")
+		p.applied(&appv1.AppService{}, test.err)
+		if after, retrying := flow.ComesBack(verdict(&scope{parts: []*part{p}})); after != test.after || retrying != test.retrying {
+			t.Errorf("%s: back after %v, retrying: %v", test.name, after, retrying)
+		}
+	}
+}
+
 // A component that asks for another look after a time gets it, whatever the other components are like.
 func TestVerdictComesBackForTheFirst(t *testing.T) {
 	soon, later, stalled := partOf("a", "Progressing"), partOf("b", "Progressing"), partOf("c", "Stalled")

@@ -4,6 +4,7 @@
 package podcluster
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"reflect"
@@ -27,9 +28,11 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
-// admission gives the objects of a type its own label, and makes pods ready.
+// admission gives the objects of a type its own value of a label, and makes pods ready.
 type admission struct {
 	of client.Object
+	// label is the label by which the cache selects objects, unless it is set.
+	label string
 	// created are pods that requests asked for, and waits how many writes of relabelled objects later reads wait for.
 	created []string
 	waits   int
@@ -39,9 +42,9 @@ func (a *admission) relabels(object client.Object) bool {
 	return a.of != nil && reflect.TypeOf(object) == reflect.TypeOf(a.of)
 }
 
-func relabel(object client.Object) {
+func (a *admission) relabel(object client.Object) {
 	labels := maps.Clone(object.GetLabels())
-	labels[flow.LabelManagedBy] = "platform"
+	labels[cmp.Or(a.label, flow.LabelManagedBy)] = "platform"
 	object.SetLabels(labels)
 }
 
@@ -56,7 +59,7 @@ func (a *admission) client(server client.WithWatch) client.Client {
 				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: pod.CreationTimestamp}}
 			}
 			if a.relabels(object) {
-				relabel(object)
+				a.relabel(object)
 				if !(&client.CreateOptions{}).ApplyOptions(options).DisableReadYourWritesConsistency {
 					a.waits++
 				}
@@ -70,7 +73,7 @@ func (a *admission) client(server client.WithWatch) client.Client {
 			if !(&client.PatchOptions{}).ApplyOptions(options).DisableReadYourWritesConsistency {
 				a.waits++
 			}
-			relabel(object)
+			a.relabel(object)
 			return c.Update(ctx, object)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
@@ -133,6 +136,30 @@ func TestAdmissionThatChangesTheLabel(t *testing.T) {
 				t.Errorf("got %v and %s", err, ready)
 			}
 		})
+	}
+}
+
+// Each pass would restore the other labels, to no avail.
+func TestAdmissionThatChangesAnotherLabel(t *testing.T) {
+	for _, of := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
+		for _, label := range []string{flow.LabelKind, flow.LabelInstance, labelRevision} {
+			t.Run(reflect.TypeOf(of).Elem().Name()+" "+label, func(t *testing.T) {
+				d := newDesk(t, "{podReplicas: 2, image: a}")
+				d.admission.of, d.admission.label = of, label
+				_, _, _ = d.pass() // creates the objects
+				for range 3 {
+					ready, _, err := d.pass()
+					if err == nil || ready.Reason != flow.ReasonLabelChanged || !strings.Contains(ready.Message, label+`="platform"`) {
+						t.Fatalf("it is %+v (%v)", ready, err)
+					}
+				}
+				if found := strings.Join(d.events(), "; "); strings.Contains(found, flow.ReasonDriftCorrected) || len(d.admission.created) != 2 {
+					t.Errorf("pods %v were created, and the events are %s", d.admission.created, found)
+				}
+				d.admission.of = nil
+				d.settle()
+			})
+		}
 	}
 }
 

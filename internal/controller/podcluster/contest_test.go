@@ -57,7 +57,7 @@ func TestPodsAreNotReplacedWithoutEnd(t *testing.T) {
 				}
 				changed := []string{"spec.tolerations was changed by rival"}
 				m := memberOf(cluster.Name, pod)
-				m.drift = &podDrift{lasting: changed, fields: changed}
+				m.drift = &podDrift{lasting: changed, spec: changed}
 				return action{verb: remove, member: m, drifted: true}
 			}
 
@@ -75,7 +75,7 @@ func TestPodsAreNotReplacedWithoutEnd(t *testing.T) {
 				if after, _ := flow.ComesBack(done.err); after <= 0 {
 					t.Error("it is not tried again")
 				}
-				if marked = next.member; replace(next) || !marked.contested {
+				if marked = next.member; replace(next) || !marked.specContested {
 					t.Error("the planner does not know that it is contested")
 				}
 				// A pod that has to go for another reason does not wait.

@@ -94,8 +94,7 @@ func (s *scope) contest(err error) { s.contested = soonest(s.contested, err) }
 func soonest(outcomes ...error) error {
 	first := cmp.Or(outcomes...)
 	for _, one := range outcomes {
-		after, _ := flow.ComesBack(one)
-		first = flow.Within(after, first)
+		first = flow.AsEarlyAs(one, first)
 	}
 	return first
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,18 +33,34 @@ type podDrift struct {
 	images map[string]string
 	// lasting are fields that cannot be changed back in a running pod.
 	lasting []string
-	// fields describes each field of it.
-	fields []string
+	// metadata and spec describe each field of the metadata, and each one of the spec.
+	metadata, spec []string
 }
 
 // text describes all of it.
-func (d *podDrift) text() string { return strings.Join(d.fields, ", ") }
+func (d *podDrift) text() string { return strings.Join(slices.Concat(d.spec, d.metadata), ", ") }
 
 func (d *podDrift) ofMetadata() bool {
 	return d != nil && (len(d.labels)+len(d.annotations) > 0 || d.owner != nil)
 }
 
 func (d *podDrift) ofSpec() bool { return d != nil && len(d.images)+len(d.lasting) > 0 }
+
+// withoutMetadata returns what is left when the metadata is restored.
+func (d *podDrift) withoutMetadata() *podDrift {
+	if !d.ofSpec() {
+		return nil
+	}
+	return &podDrift{images: d.images, lasting: d.lasting, spec: d.spec}
+}
+
+// withoutSpec returns what is left when the images are restored.
+func (d *podDrift) withoutSpec() *podDrift {
+	if !d.ofMetadata() {
+		return nil
+	}
+	return &podDrift{labels: d.labels, annotations: d.annotations, owner: d.owner, metadata: d.metadata}
+}
 
 // lasting are the fields of a running pod that can be set, but not set back.
 var lasting = []string{
@@ -58,20 +75,17 @@ func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
 		if m.terminating {
 			continue
 		}
-		expected := every
+		expected := every.with(m.pod, labelOrdinal, strconv.Itoa(m.ordinal))
 		var template *sharedv1.PodTemplate
 		revision := followed(s.cluster, s.world.revisions, m)
 		m.hash = ""
 		if revision != nil {
 			template, m.hash = revision.template, revision.hash
-			if m.pod.Labels[labelRevision] != m.hash {
-				expected.labels = maps.Clone(every.labels)
-				expected.labels[labelRevision] = m.hash
-			}
+			expected = expected.with(m.pod, labelRevision, m.hash)
 		}
 		m.drift = driftOf(s.pass, m.pod, expected, template)
 		if m.drift == nil && revision != nil && isUnlike(s.cluster, revision, m) {
-			m.drift = &podDrift{lasting: []string{clearedText}, fields: []string{clearedText}}
+			m.drift = &podDrift{lasting: []string{clearedText}, spec: []string{clearedText}}
 		}
 	}
 	return nil
@@ -80,23 +94,19 @@ func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
 // markContested finds the pods whose correction has to wait because another writer reverts each one.
 func markContested(s *scope) {
 	for _, m := range s.world.members {
-		if m.terminating || m.drift == nil {
-			continue
-		}
-		var err error
-		if m.drift.ofMetadata() || s.world.inPlace && len(m.drift.lasting) == 0 {
-			_, err = s.pass.MayRestore(m.pod, m.drift.fields)
-		} else {
-			_, err = s.pass.MayReplace(m.pod, m.drift.fields, 0)
-		}
-		if m.contested = err != nil; !m.contested {
-			continue
-		}
-		after, _ := flow.ComesBack(err)
-		if due := s.world.now.Add(after); s.world.truce.IsZero() || due.Before(s.world.truce) {
-			s.world.truce = due
+		if !m.terminating {
+			m.metadataContested = m.drift.ofMetadata() && s.isContested(m, m.drift.metadata)
+			m.specContested = m.drift.ofSpec() && s.isContested(m, m.drift.spec)
 		}
 	}
+}
+
+func (s *scope) isContested(m *member, fields []string) bool {
+	wait := s.pass.Contested(m.pod, fields)
+	if due := s.world.now.Add(wait); wait > 0 && (s.world.truce.IsZero() || due.Before(s.world.truce)) {
+		s.world.truce = due
+	}
+	return wait > 0
 }
 
 // ownership reports whether a field is still as we set it; flow.Pass implements it.
@@ -110,30 +120,29 @@ type ownership interface {
 // pod is unknown, only the metadata is compared that every pod of the PodCluster has.
 func driftOf(owned ownership, pod *corev1.Pod, every belonging, template *sharedv1.PodTemplate) *podDrift {
 	found := podDrift{labels: map[string]string{}, annotations: map[string]string{}, images: map[string]string{}}
-	var fields []string
 	for _, name := range slices.Sorted(maps.Keys(every.labels)) {
 		if pod.Labels[name] != every.labels[name] {
 			found.labels[name] = every.labels[name]
-			fields = append(fields, "metadata.labels."+name+" was changed")
+			found.metadata = append(found.metadata, "metadata.labels."+name+" was changed")
 		}
 	}
 	if !hasReference(pod, every.owner) {
 		found.owner = &every.owner
-		fields = append(fields, "metadata.ownerReferences was changed")
+		found.metadata = append(found.metadata, "metadata.ownerReferences was changed")
 	}
 	if template != nil {
-		fields = append(fields, found.compare(owned, pod, template)...)
+		found.compare(owned, pod, template)
 	}
-	if len(fields)+len(found.lasting) == 0 {
+	if !found.ofMetadata() && !found.ofSpec() {
 		return nil
 	}
 	slices.Sort(found.lasting)
-	found.fields = slices.Concat(found.lasting, fields)
+	found.spec = slices.Concat(found.lasting, found.spec)
 	return &found
 }
 
-// compare adds the differences between a pod and its template, and returns those that can be changed back as text.
-func (d *podDrift) compare(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) (fields []string) {
+// compare adds the differences between a pod and its template.
+func (d *podDrift) compare(owned ownership, pod *corev1.Pod, template *sharedv1.PodTemplate) {
 	foreign := owned.ForeignFields(pod, "Pod")
 	if template.Metadata != nil {
 		differing := func(what string, want, have, into map[string]string) {
@@ -142,7 +151,7 @@ func (d *podDrift) compare(owned ownership, pod *corev1.Pod, template *sharedv1.
 					continue
 				}
 				into[name] = want[name]
-				fields = append(fields, "metadata."+what+"."+name+" was changed")
+				d.metadata = append(d.metadata, "metadata."+what+"."+name+" was changed")
 			}
 		}
 		differing("labels", template.Metadata.Labels, pod.Labels, d.labels)
@@ -159,7 +168,7 @@ func (d *podDrift) compare(owned ownership, pod *corev1.Pod, template *sharedv1.
 			if manager, known := foreign["spec."+list+"[].image"]; known {
 				change += " by " + manager
 			}
-			fields = append(fields, change)
+			d.spec = append(d.spec, change)
 		}
 	}
 	compareImages("containers", template.Spec.Containers, pod.Spec.Containers)
@@ -172,7 +181,6 @@ func (d *podDrift) compare(owned ownership, pod *corev1.Pod, template *sharedv1.
 			d.lasting = append(d.lasting, name+" was changed by "+manager)
 		}
 	}
-	return fields
 }
 
 // compareInjected adds the images of containers that are not in the template, and that another writer has changed since

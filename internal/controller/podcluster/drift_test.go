@@ -162,9 +162,9 @@ func TestDriftOf(t *testing.T) {
 }
 
 func TestDriftIsPlanned(t *testing.T) {
-	image := &podDrift{images: map[string]string{"main": "nginx"}, fields: []string{"image"}}
-	toleration := &podDrift{lasting: []string{"tolerations"}, fields: []string{"tolerations"}}
-	label := &podDrift{labels: map[string]string{"tier": "ring"}, fields: []string{"label"}}
+	image := &podDrift{images: map[string]string{"main": "nginx"}, spec: []string{"image"}}
+	toleration := &podDrift{lasting: []string{"tolerations"}, spec: []string{"tolerations"}}
+	label := &podDrift{labels: map[string]string{"tier": "ring"}, metadata: []string{"label"}}
 	for _, test := range []struct {
 		name    string
 		drift   *podDrift
@@ -215,12 +215,12 @@ func TestAContestedPodDoesNotHoldUpAnUpdate(t *testing.T) {
 	members := []*member{
 		memberOf("web", newPod(t, "web", 0, "v1", "")), memberOf("web", newPod(t, "web", 1, "v1", "")), memberOf("web", newPod(t, "web", 2, "v2b", "")),
 	}
-	members[2].drift = &podDrift{lasting: []string{"tolerations"}, fields: []string{"tolerations"}}
+	members[2].drift = &podDrift{lasting: []string{"tolerations"}, spec: []string{"tolerations"}}
 	for contested, want := range map[bool]string{
 		false: "delete 2 (tolerations)",
 		true:  "delete 2 (tolerations), delete 1 (another revision)",
 	} {
-		members[2].contested = contested
+		members[2].specContested = contested
 		got := describePlan(newPlan(world{
 			settings: settings{name: "web", replicas: 3, maxUnavailable: 1, deadline: 1 << 40},
 			members:  members, revisions: map[string]*revision{"v1": old, "v2b": update}, update: update, current: old, now: noon,

@@ -191,7 +191,7 @@ func (r *Reconciler) whoHas(ctx context.Context, s *scope, name string) outcome 
 	if followed(s.cluster, s.world.revisions, hidden) != s.world.revisions[hidden.hash] {
 		hidden.hash = ""
 	}
-	hidden.drift = driftOf(s.pass, pod, belongingTo(s.cluster), nil)
+	hidden.drift = driftOf(s.pass, pod, belongingTo(s.cluster).with(pod, labelOrdinal, strconv.Itoa(hidden.ordinal)), nil)
 	return s.comparedLater(r.labelPod(ctx, s, action{verb: label, ordinal: hidden.ordinal, member: hidden}))
 }
 
@@ -219,7 +219,7 @@ func (r *Reconciler) deletePod(ctx context.Context, s *scope, a action) outcome 
 	replaced := func() {}
 	if a.drifted {
 		var err error
-		if replaced, err = s.pass.MayReplace(pod, a.member.drift.fields, reactionTo(pod, s.world.minReady)); err != nil {
+		if replaced, err = s.pass.MayReplace(pod, a.member.drift.spec, reactionTo(pod, s.world.minReady)); err != nil {
 			return outcome{err: err, taken: true}
 		}
 	}
@@ -258,43 +258,43 @@ func (r *Reconciler) mendPod(ctx context.Context, s *scope, a action) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
-	return r.restorePod(ctx, s, a.member, after)
-}
-
-// labelPod gives a pod the label with its number, and the metadata that it has lost.
-func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
-	after := a.member.pod.DeepCopy()
-	if after.Labels == nil {
-		after.Labels = map[string]string{}
-	}
-	after.Labels[labelOrdinal] = strconv.Itoa(a.ordinal)
-	var done outcome
-	if drift := a.member.drift; drift.ofMetadata() {
-		maps.Copy(after.Labels, drift.labels)
-		if after.Annotations == nil {
-			after.Annotations = map[string]string{}
-		}
-		maps.Copy(after.Annotations, drift.annotations)
-		if drift.owner != nil {
-			after.OwnerReferences = withReference(after.OwnerReferences, *drift.owner)
-		}
-		done = r.restorePod(ctx, s, a.member, after)
-	} else {
-		done = r.patchPod(ctx, s, a.member.pod, after, "Labelled Pod %s")
-	}
+	done := r.restorePod(ctx, s, a.member, after, a.member.drift.spec)
 	if done.member != nil {
-		// The label may name a revision that the pod does not follow. If it was restored, it names the one that it does.
-		done.member.hash = a.member.hash
+		done.member.drift = a.member.drift.withoutSpec()
 	}
 	return done
 }
 
-func (r *Reconciler) restorePod(ctx context.Context, s *scope, m *member, after *corev1.Pod) outcome {
-	restored, err := s.pass.MayRestore(m.pod, m.drift.fields)
+// labelPod gives a pod the metadata that it has lost.
+func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
+	after, drift := a.member.pod.DeepCopy(), a.member.drift
+	if after.Labels == nil {
+		after.Labels = map[string]string{}
+	}
+	maps.Copy(after.Labels, drift.labels)
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	maps.Copy(after.Annotations, drift.annotations)
+	if drift.owner != nil {
+		after.OwnerReferences = withReference(after.OwnerReferences, *drift.owner)
+	}
+	done := r.restorePod(ctx, s, a.member, after, drift.metadata)
+	if done.member != nil {
+		// The label may name a revision that the pod does not follow. If it was restored, it names the one that it does.
+		done.member.hash = a.member.hash
+		done.member.drift = drift.withoutMetadata()
+	}
+	return done
+}
+
+// restorePod corrects fields of a pod.
+func (r *Reconciler) restorePod(ctx context.Context, s *scope, m *member, after *corev1.Pod, fields []string) outcome {
+	restored, err := s.pass.MayRestore(m.pod, fields)
 	if err != nil {
 		return outcome{err: err, taken: true}
 	}
-	done := r.patchPod(ctx, s, m.pod, after, "Restored Pod %s: "+strings.ReplaceAll(m.drift.text(), "%", "%%"))
+	done := r.patchPod(ctx, s, m.pod, after, "Restored Pod %s: "+strings.ReplaceAll(strings.Join(fields, ", "), "%", "%%"))
 	if done.err != nil {
 		done.change = ""
 	}

@@ -26,11 +26,13 @@ var serverDefaults = map[string][]any{
 	"expirationSeconds":             {3600.0},
 	"failureThreshold":              {3.0},
 	"imagePullPolicy":               {string(corev1.PullAlways), string(corev1.PullIfNotPresent)},
+	"path":                          {"/"},
 	"periodSeconds":                 {10.0},
 	"protocol":                      {string(corev1.ProtocolTCP)},
 	"restartPolicy":                 {string(corev1.RestartPolicyAlways)},
 	"schedulerName":                 {corev1.DefaultSchedulerName},
 	"scheme":                        {string(corev1.URISchemeHTTP)},
+	"service":                       {""},
 	"serviceAccountName":            {"default"},
 	"successThreshold":              {1.0},
 	"terminationGracePeriodSeconds": {float64(corev1.DefaultTerminationGracePeriodSeconds)},
@@ -122,13 +124,14 @@ func sameButDefaults(want, have any) bool {
 		if !isMap {
 			return false
 		}
-		for name := range wanted {
-			if _, has := have[name]; !has {
+		for name, part := range wanted {
+			if _, has := have[name]; !has && part != nil {
 				return false
 			}
 		}
 		for name, value := range have {
-			if part, set := wanted[name]; set && !sameButDefaults(part, value) || !set && !isServerDefault(name, value) {
+			part := wanted[name]
+			if part == nil && value != nil && !isServerDefault(name, value) || part != nil && !sameButDefaults(part, value) {
 				return false
 			}
 		}

@@ -79,6 +79,28 @@ func TestTheNewestOfEqualRevisionsFits(t *testing.T) {
 	}
 }
 
+func TestDefaultsOfProbes(t *testing.T) {
+	for name, test := range map[string]struct {
+		wanted, have corev1.ProbeHandler
+		want         bool
+	}{
+		"a path": {corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{}}, corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Scheme: "HTTP"}}, true},
+		"another path": {
+			corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{}}, corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/evil", Scheme: "HTTP"}}, false,
+		},
+		"a service":       {corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 1}}, corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 1, Service: new("")}}, true},
+		"another service": {corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 1}}, corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 1, Service: new("evil")}}, false},
+	} {
+		podWith := func(handler corev1.ProbeHandler) *corev1.Pod {
+			probe := &corev1.Probe{ProbeHandler: handler}
+			return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", ReadinessProbe: probe}}}}
+		}
+		if got := fits(podWith(test.wanted), podWith(test.have)); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestRequestsFollowLimits(t *testing.T) {
 	wanted := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
 	wanted.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000m")}

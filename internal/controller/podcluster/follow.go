@@ -18,10 +18,14 @@ import (
 // which one, as long as no other writer has set it. Otherwise the pod itself has to tell: a label is changed more easily.
 func followed(cluster *kubegroupv1.PodCluster, revisions map[string]*revision, m *member) *revision {
 	labelled := revisions[m.hash]
+	if labelled != nil && ownsText(m.pod, revisionText) {
+		return labelled
+	}
+	if isCreatedByUs(m.pod) && hasForeignImage(m.pod) {
+		// Whoever has changed the label may have changed the image to match.
+		return nil
+	}
 	if labelled != nil {
-		if ownsText(m.pod, revisionText) {
-			return labelled
-		}
 		if wanted, err := podOf(cluster, labelled, m.ordinal); err == nil && fits(wanted, m.pod) {
 			return labelled
 		}
@@ -81,6 +85,22 @@ func ownsText(object metav1.Object, text string) bool {
 		}
 	}
 	return false
+}
+
+// hasForeignImage reports whether another manager has changed the image of a container that we have created.
+func hasForeignImage(pod *corev1.Pod) bool {
+	var ours fieldpath.Set
+	for _, fields := range ownFields(pod) {
+		var some fieldpath.Set
+		if err := some.FromJSON(fields.GetRawReader()); err == nil {
+			ours = *ours.Union(&some)
+		}
+	}
+	return slices.ContainsFunc(pod.Spec.Containers, func(container corev1.Container) bool {
+		name := []any{"spec", "containers", fieldpath.KeyByFields("name", container.Name)}
+		isOurs := func(field string) bool { return ours.Has(fieldpath.MakePathOrDie(append(name, field)...)) }
+		return isOurs("name") && !isOurs("image") && setter(pod, append(name, "image")...) != ""
+	})
 }
 
 // setter returns the manager, other than us, that was the last to set a field of a pod; "" if there is none.

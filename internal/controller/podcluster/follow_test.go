@@ -43,6 +43,8 @@ func injected(p *corev1.Pod) {
 // it was created from, and the label is restored, whatever the strategy is.
 func TestWhichRevisionAPodFollows(t *testing.T) {
 	restored := []metav1.ManagedFieldsEntry{fieldsOf("velero-server", ownsLabel), fieldsOf(string(fieldOwner), ownsOwners)}
+	edited := append(ownFieldsOf(`{"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:name":{}}}}}`),
+		fieldsOf("rival", `{"f:metadata":{"f:labels":{"f:controller-revision-hash":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{"f:image":{}}}}}`))
 	for _, test := range []struct {
 		name, label string
 		entries     []metav1.ManagedFieldsEntry
@@ -56,6 +58,8 @@ func TestWhichRevisionAPodFollows(t *testing.T) {
 		{name: "the label has the value of another revision", label: "v2", entries: ownFieldsOf(ownsRest), hash: "v1", plan: "label 0"},
 		{name: "another writer has set the right value", label: "v1", entries: ownFieldsOf(ownsRest), hash: "v1"},
 		{name: "the value of another revision, and the pod fits none", label: "v2", entries: ownFieldsOf(ownsRest), edit: injected},
+		{name: "the value and the image of another revision", label: "v2", entries: edited, edit: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "image:2" }},
+		{name: "no label, and the image of another revision", entries: edited, edit: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "image:2" }},
 		{name: "restored from a backup", label: "v1", entries: restored, hash: "v1"},
 		{name: "restored from a backup, as admission had changed it", label: "v1", entries: restored, edit: injected, hash: "v1"},
 	} {
@@ -143,6 +147,7 @@ func TestALabelOfTheNumberDoesNotConfirmTheRevision(t *testing.T) {
 	}
 	unknown := memberOf(cluster.Name, pod)
 	unknown.hash = "" // as findDrift has found out
+	unknown.drift = &podDrift{labels: map[string]string{labelOrdinal: "0"}, metadata: []string{"label"}}
 	r := &Reconciler{Client: server, Reader: server}
 	newPasses(t, r, cluster)(func(ctx context.Context, s *scope) {
 		done := r.labelPod(ctx, s, action{verb: label, member: unknown})

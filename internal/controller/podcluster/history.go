@@ -38,29 +38,24 @@ func (r *Reconciler) findRevisions(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	newest := int64(0)
 	var update *revision
 	for _, one := range known {
-		newest = max(newest, one.object.Revision)
 		if one.holds(data) && (update == nil || one.object.Revision > update.object.Revision) {
 			update = one
 		}
 	}
+	numbers, next := numbersOf(s.pass, known, update)
 	for _, one := range known {
-		number := one.object.Revision
-		if one == update {
-			number = newest
-		}
-		if err := r.restoreRevision(ctx, s, one, number); err != nil {
+		if err := r.restoreRevision(ctx, s, one, numbers[one]); err != nil {
 			return err
 		}
 	}
 	if update == nil {
-		if update, err = r.createRevision(ctx, s, data, newest+1); err != nil {
+		if update, err = r.createRevision(ctx, s, data, next); err != nil {
 			return err
 		}
 	}
-	s.world.revisions = map[string]*revision{update.hash: update}
+	s.world.revisions = make(map[string]*revision, len(known)+1)
 	s.world.update, s.world.current = update, update
 	for _, one := range known {
 		s.world.revisions[one.hash] = one
@@ -70,6 +65,30 @@ func (r *Reconciler) findRevisions(ctx context.Context, s *scope) error {
 	}
 	s.world.revisions[update.hash] = update
 	return nil
+}
+
+// largestNumber is more than a PodCluster ever gets to, and far from the largest number that the server accepts.
+const largestNumber = 1 << 53
+
+// numbersOf returns the number that each revision should have, and the one of the next revision. The revision of the template
+// has the highest one, as after a rollback. Only the order matters, so a number that another writer has raised above it
+// becomes the lowest one.
+func numbersOf(owned ownership, known []*revision, update *revision) (numbers map[*revision]int64, next int64) {
+	numbers = make(map[*revision]int64, len(known))
+	newest := int64(0)
+	for _, one := range known {
+		number := one.object.Revision
+		isNewer := update == nil || number > update.object.Revision
+		if number > largestNumber || one != update && isNewer && ownsText(one.object, dataText) && !owned.OwnsField(one.object, "revision") {
+			number = 0
+		}
+		numbers[one] = number
+		newest = max(newest, number)
+	}
+	if update != nil && (numbers[update] < newest || numbers[update] == 0) {
+		numbers[update] = newest + 1
+	}
+	return numbers, newest + 1
 }
 
 // listRevisions returns the revisions of the PodCluster, whatever their labels are, and adopts orphaned ones.
@@ -113,6 +132,9 @@ func (r *Reconciler) adoptRevision(ctx context.Context, s *scope, known []*revis
 	return append(known, one), nil
 }
 
+// dataText is the content of a revision in an entry of the managed fields. Whoever has created the revision owns it.
+const dataText = `"f:data":{`
+
 // mostHidden is how many revisions a pass reads from the server.
 const mostHidden = 10
 
@@ -142,7 +164,7 @@ func (r *Reconciler) findHidden(ctx context.Context, s *scope, known []*revision
 		case one == nil:
 		case metav1.IsControlledBy(object, s.cluster):
 			known = append(known, one)
-		case metav1.GetControllerOf(object) == nil && ownsText(object, `"f:data":{`):
+		case metav1.GetControllerOf(object) == nil && ownsText(object, dataText):
 			var err error
 			if known, err = r.adoptRevision(ctx, s, known, object); err != nil {
 				return nil, err
@@ -184,11 +206,11 @@ func (r *Reconciler) createRevision(ctx context.Context, s *scope, data []byte, 
 	return nil, errors.New("all names tried for a revision are in use")
 }
 
-// restoreRevision restores the labels and the owner reference of a revision, and makes it the newest one if its number is
-// lower than the given one, as after a rollback.
-func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revision, newest int64) error {
+// restoreRevision restores the labels, the owner reference and the number of a revision. A number that is too low is no
+// drift: after a rollback, the revision becomes the newest one.
+func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revision, number int64) error {
 	before := one.object
-	wanted := revisionObject(s.cluster, nil, one.hash, newest)
+	wanted := revisionObject(s.cluster, nil, one.hash, number)
 	var lost []string
 	for _, name := range slices.Sorted(maps.Keys(wanted.Labels)) {
 		if before.Labels[name] != wanted.Labels[name] {
@@ -198,7 +220,10 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 	if !hasReference(before, wanted.OwnerReferences[0]) {
 		lost = append(lost, "metadata.ownerReferences was changed")
 	}
-	isOld := before.Revision < newest
+	if before.Revision > number {
+		lost = append(lost, "revision was changed")
+	}
+	isOld := before.Revision < number
 	if !isOld && len(lost) == 0 || !before.DeletionTimestamp.IsZero() || !metav1.IsControlledBy(before, s.cluster) {
 		return nil
 	}
@@ -208,9 +233,7 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 	}
 	maps.Copy(after.Labels, wanted.Labels)
 	after.OwnerReferences = withReference(after.OwnerReferences, wanted.OwnerReferences[0])
-	if isOld {
-		after.Revision = newest + 1
-	}
+	after.Revision = number
 	restored, err := s.pass.MayRestore(before, lost)
 	if err != nil && !isOld {
 		// The revision is known nevertheless, so the pods need not wait.

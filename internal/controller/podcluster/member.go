@@ -41,10 +41,12 @@ type member struct {
 	ready bool
 	// since is when it became ready if it is, and since when it is not if it is not.
 	since time.Time
+	// begun is when its images were last changed, if they ever were.
+	begun time.Time
 	// drift is the drift of the pod; nil if there is none. Set by findDrift.
 	drift *podDrift
-	// contested means that its correction has to wait. Set by makePlan.
-	contested bool
+	// metadataContested and specContested mean that the correction of its metadata or of the rest has to wait. Set by makePlan.
+	metadataContested, specContested bool
 }
 
 // memberOf returns nil for a pod whose name does not match the PodCluster.
@@ -59,17 +61,24 @@ func memberOf(name string, pod *corev1.Pod) *member {
 		ended:       pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
 		since:       pod.CreationTimestamp.Time,
 	}
-	begun, renewing := renewalOf(pod)
-	m.renewing = renewing
-	m.ready = health.IsReady(pod) && !m.ended && !renewing
+	m.begun, m.renewing = renewalOf(pod)
+	m.ready = health.IsReady(pod) && !m.ended && !m.renewing
 	if condition := readyCondition(pod); condition != nil && (condition.Status == corev1.ConditionTrue) == m.ready {
 		m.since = condition.LastTransitionTime.Time
 	}
-	// A pod that was broken before its images were changed gets the full time to become ready with the new ones.
-	if !m.ready && begun.After(m.since) {
-		m.since = begun
-	}
 	return m
+}
+
+// clockSkew is how far the clock of another manager, which has changed the images of a pod, may be ahead.
+const clockSkew = time.Minute
+
+// deadline returns when a pod that is not ready is replaced. A pod that was broken before its images were changed gets the
+// full time to become ready with the new ones.
+func (m *member) deadline(allowed time.Duration, now time.Time) time.Time {
+	if m.begun.After(m.since) && m.begun.Before(now.Add(clockSkew)) {
+		return m.begun.Add(allowed)
+	}
+	return m.since.Add(allowed)
 }
 
 // available reports whether the pod has been ready for long enough, and if that is only a matter of time, when it will be.
@@ -131,8 +140,8 @@ func renewalOf(pod *corev1.Pod) (begun time.Time, goesOn bool) {
 	})
 }
 
-// readRenewal returns an empty note if there is none, or none that we wrote. The worst that follows is that a pod counts
-// as available a moment too early.
+// readRenewal returns an empty note if there is none, or none that can be read. Another writer can change it, and the worst
+// that follows is that a pod counts as available a moment too early, or that it is replaced when its time is up.
 func readRenewal(pod *corev1.Pod) renewal {
 	var note renewal
 	if err := json.Unmarshal([]byte(pod.Annotations[annotationRenewal]), &note); err != nil {

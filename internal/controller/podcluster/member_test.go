@@ -85,8 +85,20 @@ func TestANewImageGetsTheFullTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if since := memberOf("web", changed).since; !since.Equal(noon) {
-		t.Errorf("the pod counts as not ready since %v", since)
+	if due := memberOf("web", changed).deadline(time.Minute, noon); !due.Equal(noon.Add(time.Minute)) {
+		t.Errorf("the pod is replaced at %v", due)
+	}
+}
+
+// Another writer cannot keep a pod that is not ready by its note.
+func TestANoteFromTheFuture(t *testing.T) {
+	w := parseWorld(t, settings{name: "web", replicas: 1, maxUnavailable: 1, deadline: time.Minute}, "v1")
+	w.current, w.update = w.revisions["v1"], w.revisions["v1"]
+	pod := w.members[0].pod
+	pod.Annotations = map[string]string{annotationRenewal: `{"begun": "2099-01-01T00:00:00Z", "before": {"main": {"id": "id-1", "image": "evil"}}}`}
+	w.members[0] = memberOf("web", pod)
+	if got := describePlan(newPlan(w)); got != "delete 0 (it has not been ready for 1m0s)" {
+		t.Errorf("the plan is %q", got)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -118,13 +117,11 @@ func (p *planner) keepUp() (sound []*member) {
 			p.do(action{verb: remove, ordinal: ordinal, member: m, why: why})
 			continue
 		}
-		isLabelled := m.pod.Labels[labelOrdinal] == strconv.Itoa(ordinal) && !m.drift.ofMetadata()
-		// If its labels are contested, the update may be what ends that.
-		if !isLabelled && (!m.contested || !p.outdated(m)) {
+		// If its labels are contested, the update may be what ends that, and the rest of the pod is corrected all the same.
+		if m.drift.ofMetadata() && (!m.metadataContested || !p.outdated(m)) {
 			p.do(action{verb: label, ordinal: ordinal, member: m})
-			continue
 		}
-		if !m.ended {
+		if !m.ended && (!m.drift.ofMetadata() || m.metadataContested) {
 			sound = append(sound, m)
 		}
 	}
@@ -140,7 +137,7 @@ func (p *planner) unsound(m *member) (why string, replace bool) {
 		}
 		return "it has ended: " + cmp.Or(m.pod.Status.Reason, string(m.pod.Status.Phase)), true
 	case !m.ready:
-		due := m.since.Add(p.deadline)
+		due := m.deadline(p.deadline, p.now)
 		if p.now.Before(due) {
 			p.wakeAt(due)
 			return "", false
@@ -172,7 +169,7 @@ func (p *planner) rollOut(sound []*member) {
 		if next.drifted && p.tooYoung(m) {
 			continue
 		}
-		if m.ready && (!m.contested || p.outdated(m)) {
+		if m.ready && (!m.specContested || p.outdated(m)) {
 			if budget <= 0 {
 				continue
 			}

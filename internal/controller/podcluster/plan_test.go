@@ -89,12 +89,3 @@ func TestPlan(t *testing.T) {
 		})
 	}
 }
-
-func TestPlanRestoresTheLabelOfTheNumber(t *testing.T) {
-	w := parseWorld(t, settings{name: "web", replicas: 2, maxUnavailable: 1, deadline: time.Minute}, "v1/v1")
-	w.current, w.update = w.revisions["v1"], w.revisions["v1"]
-	delete(w.members[1].pod.Labels, labelOrdinal)
-	if got := describePlan(newPlan(w)); got != "label 1" {
-		t.Errorf("the plan is %q", got)
-	}
-}

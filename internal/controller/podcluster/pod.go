@@ -6,6 +6,7 @@ package podcluster
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -47,6 +48,16 @@ type belonging struct {
 
 func belongingTo(cluster *kubegroupv1.PodCluster) belonging {
 	return belonging{identity(cluster), controllerRef(cluster)}
+}
+
+// with adds a label that only this pod has. Nearly always it has it already, and nothing is copied.
+func (b belonging) with(pod *corev1.Pod, label, value string) belonging {
+	if pod.Labels[label] == value {
+		return b
+	}
+	labels := maps.Clone(b.labels)
+	labels[label] = value
+	return belonging{labels, b.owner}
 }
 
 // hasReference reports whether an object has this very reference to an owner. The garbage collector goes by all of it.

@@ -62,7 +62,7 @@ func TestVerdict(t *testing.T) {
 func TestVerdictNamesDrift(t *testing.T) {
 	w := parseWorld(t, settings{name: "web", replicas: 2}, "v1/v1")
 	w.current, w.update = w.revisions["v1"], w.revisions["v1"]
-	w.members[1].drift = &podDrift{lasting: []string{"tolerations"}, fields: []string{"spec.tolerations was changed by rival"}}
+	w.members[1].drift = &podDrift{lasting: []string{"tolerations"}, spec: []string{"spec.tolerations was changed by rival"}}
 	if err := verdict(&w); !flow.IsWaiting(err) || !strings.Contains(err.Error(), "pod web-1 differs from its template, and will be corrected: spec.tolerations was changed by rival") {
 		t.Errorf("the verdict is %v", err)
 	}

@@ -13,7 +13,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -97,6 +96,10 @@ func TestTheFirstTruceToEndCounts(t *testing.T) {
 			}
 		})
 	}
+	hidden := flow.StalledRetrying(flow.ReasonLabelChanged, errors.New("hidden"))
+	if after, retrying := flow.ComesBack(soonest(contested(time.Minute), hidden)); after != time.Minute || !retrying {
+		t.Errorf("the next pass is after %v, retrying: %v", after, retrying)
+	}
 	s := &scope{}
 	s.contest(contested(time.Minute))
 	s.contest(contested(time.Second))
@@ -119,8 +122,8 @@ func TestAContestedLabelDoesNotKeepAPodFromItsUpdate(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			old, update := newRevision("v1"), newRevision("v2b")
 			members := []*member{memberOf("web", newPod(t, "web", 0, "v2b", "")), memberOf("web", newPod(t, "web", 1, test.hash, ""))}
-			members[1].drift = &podDrift{labels: map[string]string{"tier": "ring"}, fields: []string{"label"}}
-			members[1].contested = test.contested
+			members[1].drift = &podDrift{labels: map[string]string{"tier": "ring"}, metadata: []string{"label"}}
+			members[1].metadataContested = test.contested
 			w := world{
 				settings: settings{name: "web", replicas: 2, maxUnavailable: 1, deadline: 1 << 40}, truce: noon.Add(time.Second),
 				members: members, revisions: map[string]*revision{"v1": old, "v2b": update}, update: update, current: old, now: noon,
@@ -152,11 +155,11 @@ func TestAContestedLabelDoesNotHoldUpTheEndOfAnUpdate(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := memberOf(cluster.Name, live)
-		m.drift = &podDrift{labels: map[string]string{"tier": "ring"}, fields: []string{"label"}}
+		m.drift = &podDrift{labels: map[string]string{"tier": "ring"}, metadata: []string{"label"}}
 		pass(func(ctx context.Context, s *scope) {
 			s.world.now, s.world.members = noon, []*member{m}
 			markContested(s)
-			truce = m.contested
+			truce = m.metadataContested
 			if !truce {
 				s.plan.actions = []action{{verb: label, member: m}}
 				if err := r.carryOut(ctx, s); err != nil || s.postponed != nil {
@@ -217,42 +220,6 @@ func TestAContestAboutOneOfSeveralFields(t *testing.T) {
 				t.Errorf("the outcome is %v", done.err)
 			}
 			return
-		}
-	}
-	t.Error("there is no truce")
-}
-
-// Another writer removes a label of a pod that is available otherwise.
-func TestAContestedPodIsReported(t *testing.T) {
-	cluster := clusterOf(t, "{podReplicas: 1, image: a}")
-	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster).WithStatusSubresource(cluster).WithReturnManagedFields().
-		WithIndex(&corev1.Pod{}, clusterIndex, clusterKeys).WithIndex(&appsv1.ControllerRevision{}, clusterIndex, clusterKeys).Build()
-	r := &Reconciler{Client: (&admission{}).client(server), Reader: server, Now: func() time.Time { return noon }}
-	whole := &flow.Reconciler[*kubegroupv1.PodCluster]{
-		Kind: r.Kind(), Client: server, Reader: server, Events: events.NewFakeRecorder(1000), Clock: clocktesting.NewFakePassiveClock(noon),
-	}
-	live := &kubegroupv1.PodCluster{}
-	for range 30 {
-		result, err := whole.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := server.Get(t.Context(), client.ObjectKeyFromObject(cluster), live); err != nil {
-			t.Fatal(err)
-		}
-		if ready := meta.FindStatusCondition(live.Status.Conditions, "Ready"); ready.Status != metav1.ConditionTrue {
-			if ready.Reason != flow.ReasonContested || result.RequeueAfter <= 0 || result.RequeueAfter > time.Second {
-				t.Errorf("it is %s, and the next pass is after %v", ready.Reason, result.RequeueAfter)
-			}
-			return
-		}
-		pod := &corev1.Pod{}
-		if err := server.Get(t.Context(), client.ObjectKey{Namespace: cluster.Namespace, Name: "web-0"}, pod); err != nil {
-			t.Fatal(err)
-		}
-		delete(pod.Labels, flow.LabelInstance)
-		if err := server.Update(t.Context(), pod); err != nil {
-			t.Fatal(err)
 		}
 	}
 	t.Error("there is no truce")

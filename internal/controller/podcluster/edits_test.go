@@ -1,0 +1,166 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
+	"github.com/opdock/opdock/internal/flow"
+)
+
+// desk is a PodCluster that is reconciled as a whole, and others edit its objects in between. All passes are at noon.
+type desk struct {
+	*testing.T
+	client.WithWatch
+
+	cluster   *kubegroupv1.PodCluster
+	admission *admission
+	whole     *flow.Reconciler[*kubegroupv1.PodCluster]
+	recorder  *events.FakeRecorder
+}
+
+func newDesk(t *testing.T, spec string) *desk {
+	t.Helper()
+	cluster := clusterOf(t, spec)
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster).WithStatusSubresource(cluster).WithReturnManagedFields().
+		WithIndex(&corev1.Pod{}, clusterIndex, clusterKeys).WithIndex(&appsv1.ControllerRevision{}, clusterIndex, clusterKeys).Build()
+	d := &desk{T: t, WithWatch: server, cluster: cluster, admission: &admission{}, recorder: events.NewFakeRecorder(1000)}
+	r := &Reconciler{Client: d.admission.client(server), Reader: server, Now: func() time.Time { return noon }}
+	d.whole = &flow.Reconciler[*kubegroupv1.PodCluster]{
+		Kind: r.Kind(), Client: server, Reader: server, Events: d.recorder, Clock: clocktesting.NewFakePassiveClock(noon),
+	}
+	return d
+}
+
+// pass runs a pass and returns the condition Ready after it.
+func (d *desk) pass() (ready *metav1.Condition, result ctrl.Result, err error) {
+	d.Helper()
+	result, err = d.whole.Reconcile(d.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(d.cluster)})
+	if err := d.Get(d.Context(), client.ObjectKeyFromObject(d.cluster), d.cluster); err != nil {
+		d.Fatal(err)
+	}
+	return meta.FindStatusCondition(d.cluster.Status.Conditions, "Ready"), result, err
+}
+
+// settle runs passes until the PodCluster is ready.
+func (d *desk) settle() {
+	d.Helper()
+	for range 5 {
+		if ready, _, err := d.pass(); err == nil && ready != nil && ready.Status == metav1.ConditionTrue {
+			return
+		}
+	}
+	d.Fatalf("it is not ready: %+v", d.cluster.Status)
+}
+
+func (d *desk) pod() *corev1.Pod {
+	d.Helper()
+	pod := &corev1.Pod{}
+	if err := d.Get(d.Context(), client.ObjectKey{Namespace: d.cluster.Namespace, Name: "web-0"}, pod); err != nil {
+		d.Fatal(err)
+	}
+	return pod
+}
+
+// edit changes the pod as another writer.
+func (d *desk) edit(change func(*corev1.Pod)) {
+	d.Helper()
+	pod := d.pod()
+	change(pod)
+	if err := d.Update(d.Context(), pod, client.FieldOwner("rival")); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// events returns the events since the last call.
+func (d *desk) events() (all []string) {
+	for {
+		select {
+		case event := <-d.recorder.Events:
+			all = append(all, event)
+		default:
+			return all
+		}
+	}
+}
+
+// Another writer changes a label of a pod that is available otherwise.
+func TestAContestedPodIsReported(t *testing.T) {
+	for _, label := range []string{flow.LabelInstance, labelOrdinal} {
+		t.Run(label, func(t *testing.T) {
+			d := newDesk(t, "{podReplicas: 1, image: a}")
+			d.settle()
+			want := d.pod().Labels[label]
+			for range 30 {
+				d.edit(func(pod *corev1.Pod) { pod.Labels[label] = "theirs" })
+				d.events()
+				ready, result, err := d.pass()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if ready.Status != metav1.ConditionTrue {
+					if ready.Reason != flow.ReasonContested || result.RequeueAfter <= 0 || result.RequeueAfter > time.Second {
+						t.Errorf("it is %s, and the next pass is after %v", ready.Reason, result.RequeueAfter)
+					}
+					return
+				}
+				if got := d.pod().Labels[label]; got != want {
+					t.Fatalf("the label is %q, not %q", got, want)
+				}
+				if found := strings.Join(d.events(), "; "); !strings.Contains(found, flow.ReasonDriftCorrected) || !strings.Contains(found, label) {
+					t.Errorf("the events are %s", found)
+				}
+			}
+			t.Error("there is no truce")
+		})
+	}
+}
+
+// While another writer has its way with a label, the rest of the pod is corrected.
+func TestAContestedLabelHidesNoOtherEdit(t *testing.T) {
+	d := newDesk(t, "{podReplicas: 1, image: a}")
+	d.settle()
+	d.edit(func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "evil" })
+	for range 40 {
+		d.edit(func(pod *corev1.Pod) { delete(pod.Labels, flow.LabelInstance) })
+		if _, _, err := d.pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if image := d.pod().Spec.Containers[0].Image; image != "a" {
+		t.Errorf("the image is %s", image)
+	}
+	if ready, _, err := d.pass(); err != nil || ready.Reason != flow.ReasonContested || strings.Contains(ready.Message, "image") {
+		t.Errorf("the outcome is %+v, %v", ready, err)
+	}
+}
+
+// The metadata is restored first. What is left is not forgotten.
+func TestAnEditOfLabelAndImage(t *testing.T) {
+	d := newDesk(t, "{podReplicas: 1, image: a}")
+	d.settle()
+	d.edit(func(pod *corev1.Pod) {
+		delete(pod.Labels, flow.LabelInstance)
+		pod.Spec.Containers[0].Image = "evil"
+	})
+	if ready, _, err := d.pass(); err != nil || ready.Status == metav1.ConditionTrue || d.pod().Labels[flow.LabelInstance] == "" {
+		t.Errorf("it is %+v (%v)", ready, err)
+	}
+	if _, _, err := d.pass(); err != nil || d.pod().Spec.Containers[0].Image != "a" {
+		t.Errorf("the image is %s (%v)", d.pod().Spec.Containers[0].Image, err)
+	}
+}

@@ -1,0 +1,62 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package flow
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// One request can remove the owner reference and any of the labels.
+func TestWhichObjectsAreAdopted(t *testing.T) {
+	entry := func(manager string) []metav1.ManagedFieldsEntry {
+		fields := &metav1.FieldsV1{}
+		fields.SetRawBytes([]byte(`{"f:spec":{"f:replicas":{}}}`))
+		return []metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: fields}}
+	}
+	ours, others := entry("opdock-robot"), entry("kubectl")
+	labels := func(pairs ...string) map[string]string {
+		result := map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			result[pairs[i]] = pairs[i+1]
+		}
+		return result
+	}
+	for _, test := range []struct {
+		name   string
+		labels map[string]string
+		fields []metav1.ManagedFieldsEntry
+		want   bool
+	}{
+		{"all labels", labels(LabelManagedBy, ManagedBy, LabelKind, "robot", LabelInstance, "r"), others, true},
+		{"no labels", nil, ours, true},
+		{"no labels, and nothing that we have set", nil, others, false},
+		{"without managed-by", labels(LabelKind, "robot", LabelInstance, "r"), ours, true},
+		{"without managed-by, and nothing that we have set", labels(LabelKind, "robot", LabelInstance, "r"), others, false},
+		{"without the kind", labels(LabelManagedBy, ManagedBy, LabelInstance, "r"), ours, true},
+		{"without the instance", labels(LabelManagedBy, ManagedBy, LabelKind, "robot"), ours, true},
+		{"only managed-by", labels(LabelManagedBy, ManagedBy), ours, true},
+		{"the name of a user's application", labels(LabelKind, "web"), ours, true},
+		{"the name and the instance of a user's application", labels(LabelKind, "web", LabelInstance, "web-1"), ours, true},
+		{"another owner", labels(LabelManagedBy, ManagedBy, LabelKind, "robot", LabelInstance, "other"), ours, false},
+		{"another owner, without the kind", labels(LabelManagedBy, ManagedBy, LabelInstance, "other"), ours, false},
+		{"another owner, without managed-by", labels(LabelKind, "robot", LabelInstance, "other"), ours, false},
+		{"another kind of owner", labels(LabelManagedBy, ManagedBy, LabelKind, "appservice", LabelInstance, "r"), ours, false},
+		{"another kind of owner, without the instance", labels(LabelManagedBy, ManagedBy, LabelKind, "appservice"), ours, false},
+		{"another tool", labels(LabelManagedBy, "Helm"), ours, false},
+	} {
+		object := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "d", Labels: test.labels, ManagedFields: test.fields}}
+		pass := &Pass{owner: robot(), fieldOwner: "opdock-robot", labelKind: "robot"}
+		if got := pass.isAdoptable(object); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+		object.OwnerReferences = []metav1.OwnerReference{{UID: "x", Controller: ptr.To(true)}}
+		if pass.isAdoptable(object) {
+			t.Errorf("%s: the object of another controller is adopted", test.name)
+		}
+	}
+}
