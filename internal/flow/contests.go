@@ -50,6 +50,9 @@ type contests struct {
 type childOf struct {
 	owner types.UID
 	child string
+	// metadata is for children whose metadata is corrected apart from the rest: many corrections of the one can lie
+	// between two of the other, although a rival sets both again.
+	metadata bool
 }
 
 // repetition identifies a write: the same configuration for the same child, because of the same fields, which are one in
@@ -174,8 +177,20 @@ func (p *Pass) MayRestore(object client.Object, fields []string) (restored func(
 // MayReplace is MayRestore for a child that is deleted because of its drift, and recreated under the same name. within is
 // how soon the next child must differ in the same fields to count as a reaction.
 func (p *Pass) MayReplace(object client.Object, fields []string, within time.Duration) (replaced func(), err error) {
+	return p.mayWrite(p.correctionOf(object, fields), strings.Join(fields, ", "), within)
+}
+
+// Contested returns how long the correction of a child in these fields has to wait; 0 if it need not.
+func (p *Pass) Contested(object client.Object, fields []string) time.Duration {
+	wait, _ := p.contests.wait(p.correctionOf(object, fields), p.now)
+	return wait
+}
+
+// correctionOf identifies the correction of a child that is not applied.
+func (p *Pass) correctionOf(object client.Object, fields []string) repetition {
 	write := repetition{childOf: p.childOf(object), signature: strings.Join(fields, "\n")}
-	return p.mayWrite(write, strings.Join(fields, ", "), within)
+	write.metadata = !slices.ContainsFunc(fields, func(field string) bool { return !strings.HasPrefix(field, "metadata.") })
+	return write
 }
 
 // mayWrite decides whether a correction has to wait. The fields are for the message.
@@ -188,11 +203,5 @@ func (p *Pass) mayWrite(write repetition, fields string, within time.Duration) (
 
 // childOf names a child in contests. They are about names, because a child that is recreated has another UID.
 func (p *Pass) childOf(object client.Object) childOf {
-	return childOf{p.owner.GetUID(), describe(object, object.GetName())}
-}
-
-// Contested returns how long the correction of a child in these fields has to wait; 0 if it need not.
-func (p *Pass) Contested(object client.Object, fields []string) time.Duration {
-	wait, _ := p.contests.wait(repetition{childOf: p.childOf(object), signature: strings.Join(fields, "\n")}, p.now)
-	return wait
+	return childOf{owner: p.owner.GetUID(), child: describe(object, object.GetName())}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-var web = childOf{"uid", "Deployment web"}
+var web = childOf{owner: "uid", child: "Deployment web"}
 
 // attempt makes a write unless it has to wait.
 func (c *contests) attempt(write repetition, now time.Time) (wait time.Duration, rounds int) {
@@ -118,10 +118,12 @@ func TestNoContest(t *testing.T) {
 		write func(round int) repetition
 		pause time.Duration
 	}{
-		"other fields":            {func(round int) repetition { return repetition{web, "hash", strconv.Itoa(round)} }, time.Millisecond},
-		"other configurations":    {func(round int) repetition { return repetition{web, strconv.Itoa(round), ""} }, time.Millisecond},
-		"two configurations":      {func(round int) repetition { return repetition{web, strconv.Itoa(round % 2), ""} }, time.Millisecond},
-		"other children":          {func(round int) repetition { return repetition{childOf{"uid", strconv.Itoa(round)}, "hash", ""} }, time.Millisecond},
+		"other fields":         {func(round int) repetition { return repetition{web, "hash", strconv.Itoa(round)} }, time.Millisecond},
+		"other configurations": {func(round int) repetition { return repetition{web, strconv.Itoa(round), ""} }, time.Millisecond},
+		"two configurations":   {func(round int) repetition { return repetition{web, strconv.Itoa(round % 2), ""} }, time.Millisecond},
+		"other children": {func(round int) repetition {
+			return repetition{childOf{owner: "uid", child: strconv.Itoa(round)}, "hash", ""}
+		}, time.Millisecond},
 		"a person, now and again": {func(int) repetition { return repetition{web, "hash", "spec.replicas"} }, contestWithin + time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +135,7 @@ func TestNoContest(t *testing.T) {
 					t.Fatalf("round %d waits for %v", round, wait)
 				}
 			}
-			c.attempt(repetition{childOf{"uid", "another"}, "hash", ""}, now.Add(2*contestWithin))
+			c.attempt(repetition{childOf{owner: "uid", child: "another"}, "hash", ""}, now.Add(2*contestWithin))
 			if len(c.children) != 1 {
 				t.Errorf("%d are still counted", len(c.children))
 			}

@@ -172,3 +172,23 @@ func TestAnEditedVerdictIsCorrectedDuringAPause(t *testing.T) {
 		hold(0)
 	}
 }
+
+// A verdict that was never written belongs to a status that was never written either.
+func TestAVerdictThatWasNotWrittenIsNotRestored(t *testing.T) {
+	w := newWorld(t, robot())
+	w.Paced = true
+	whole := w.Client
+	w.Client = interceptor.NewClient(whole.(client.WithWatch), interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return errors.New("the server is gone")
+		},
+	})
+	if _, err := w.reconcile(); err == nil {
+		t.Fatal("the status was written")
+	}
+	w.Client = whole
+	w.step = func(*Pass, *robotv1.Robot) error { return Hold(time.Minute) }
+	if _, err := w.reconcile(); err != nil || len(w.writes) != 0 {
+		t.Errorf("there were the writes %v (%v)", w.writes, err)
+	}
+}

@@ -153,7 +153,6 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 	}
 	setConditions(view.Conditions, object.GetGeneration(), err)
 	pass.addRemark(view.Conditions)
-	r.rememberVerdict(object)
 	r.warnIfStalled(before, object)
 	if result == outcomeReady {
 		r.memory.ready(object, r.Clock.Now(), r.Name)
@@ -164,6 +163,9 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 	}
 	if statusErr != nil {
 		return ctrl.Result{}, errors.Join(failure(err), statusErr)
+	}
+	if later == 0 {
+		r.rememberVerdict(object)
 	}
 	next, err := r.next(ctx, object, err)
 	if later > 0 && (next.RequeueAfter == 0 || later < next.RequeueAfter) {

@@ -47,6 +47,8 @@ func look(t *testing.T, address string, o chromium.Options) *chromium.Page {
 	}
 	p, err := shared.Open(address, o)
 	if err != nil {
+		shared.Close()
+		shared = nil // the next test gets another one
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -163,6 +163,45 @@ func TestAdmissionThatChangesAnotherLabel(t *testing.T) {
 	}
 }
 
+// The pods are what the spec says apart from that label, so an update can end, and all pods get back what else they lost.
+func TestAdmissionThatChangesAnotherLabelDoesNotHoldUpTheEndOfAnUpdate(t *testing.T) {
+	d := newDesk(t, "{podReplicas: 2, image: a, updateStrategy: {type: OnDelete}}")
+	d.settle()
+	d.admission.of, d.admission.label = &corev1.Pod{}, flow.LabelInstance
+	d.cluster.Spec.Image = "b"
+	if err := d.Update(t.Context(), d.cluster); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace(d.cluster.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		_, _, _ = d.pass()
+	}
+	if d.cluster.Status.CurrentRevision != d.cluster.Status.UpdateRevision {
+		t.Errorf("the update has not ended: %+v", d.cluster.Status)
+	}
+	var pods corev1.PodList
+	if err := d.List(t.Context(), &pods); err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods.Items {
+		delete(pods.Items[i].Labels, labelOrdinal)
+		if err := d.Update(t.Context(), &pods.Items[i], client.FieldOwner("rival")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, _ = d.pass()
+	if err := d.List(t.Context(), &pods); err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range pods.Items {
+		if pod.Labels[labelOrdinal] == "" {
+			t.Errorf("pod %s has not got its number back", pod.Name)
+		}
+	}
+}
+
 func TestAdmissionThatChangesTheLabelOfAnAdoptedPod(t *testing.T) {
 	cluster := clusterOf(t, "{podReplicas: 1}")
 	orphan := newPod(t, cluster.Name, 0, "v1", "")

@@ -149,6 +149,28 @@ func TestAContestedLabelHidesNoOtherEdit(t *testing.T) {
 	}
 }
 
+// A tool that applies an old copy of a pod after each change reverts the metadata and the rest.
+func TestARivalOfLabelAndImageIsNotFoughtWithoutEnd(t *testing.T) {
+	d := newDesk(t, "{podReplicas: 1, image: a}")
+	d.settle()
+	corrections := 0
+	for range 200 {
+		d.edit(func(pod *corev1.Pod) {
+			delete(pod.Labels, flow.LabelInstance)
+			pod.Spec.Containers[0].Image = "evil"
+		})
+		if _, _, err := d.pass(); err != nil {
+			t.Fatal(err)
+		}
+		if d.pod().Labels[flow.LabelInstance] != "" || d.pod().Spec.Containers[0].Image == "a" {
+			corrections++
+		}
+	}
+	if corrections > 40 {
+		t.Errorf("there were %d corrections", corrections)
+	}
+}
+
 // The metadata is restored first. What is left is not forgotten.
 func TestAnEditOfLabelAndImage(t *testing.T) {
 	d := newDesk(t, "{podReplicas: 1, image: a}")

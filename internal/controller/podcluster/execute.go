@@ -97,7 +97,7 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 			var failed error
 			for i, o := range outcomes {
 				s.note(batch[i], o)
-				if o.err != nil && (batch[i].member == nil || flow.Reason(o.err) != flow.ReasonContested) {
+				if o.err != nil && (batch[i].member == nil || !o.isAboutOne()) {
 					s.hindered = true
 				}
 				switch {
@@ -119,6 +119,11 @@ func (r *Reconciler) each(verb verb, do func(context.Context, *scope, action) ou
 		}
 		return taken
 	}
+}
+
+// isAboutOne reports whether another writer, or admission, has its way with a pod, on which nothing else depends.
+func (o outcome) isAboutOne() bool {
+	return o.taken && (flow.Reason(o.err) == flow.ReasonContested || flow.Reason(o.err) == flow.ReasonLabelChanged)
 }
 
 // note updates the known pods, so the status need not wait for the watch.
@@ -314,5 +319,7 @@ func (r *Reconciler) patchPod(ctx context.Context, s *scope, before, after *core
 		}
 		return outcome{err: flow.Refused(fmt.Errorf("updating pod %s: %w", before.Name, err))}
 	}
-	return outcome{member: memberOf(s.cluster.Name, after), change: fmt.Sprintf(change, before.Name), err: hidden}
+	// No more is done while pods are not watched.
+	isWatched := after.Labels[flow.LabelManagedBy] == flow.ManagedBy
+	return outcome{member: memberOf(s.cluster.Name, after), change: fmt.Sprintf(change, before.Name), err: hidden, taken: hidden != nil && isWatched}
 }

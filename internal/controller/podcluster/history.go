@@ -207,7 +207,7 @@ func (r *Reconciler) createRevision(ctx context.Context, s *scope, data []byte, 
 }
 
 // restoreRevision restores the labels, the owner reference and the number of a revision. A number that is too low is no
-// drift: after a rollback, the revision becomes the newest one.
+// drift, unless another writer has set it: after a rollback, the revision becomes the newest one.
 func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revision, number int64) error {
 	before := one.object
 	wanted := revisionObject(s.cluster, nil, one.hash, number)
@@ -220,10 +220,10 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 	if !hasReference(before, wanted.OwnerReferences[0]) {
 		lost = append(lost, "metadata.ownerReferences was changed")
 	}
-	if before.Revision > number {
+	isOld := before.Revision < number && s.pass.OwnsField(before, "revision")
+	if before.Revision != number && !isOld {
 		lost = append(lost, "revision was changed")
 	}
-	isOld := before.Revision < number
 	if !isOld && len(lost) == 0 || !before.DeletionTimestamp.IsZero() || !metav1.IsControlledBy(before, s.cluster) {
 		return nil
 	}

@@ -104,17 +104,29 @@ func TestAnImpossibleNumberOfTheTemplatesRevision(t *testing.T) {
 }
 
 func TestAContestedNumber(t *testing.T) {
-	d, old := newHistory(t)
-	for range 30 {
-		_, before := d.newest()
-		d.renumber(old, before+1)
-		ready, _, err := d.pass()
-		if err != nil {
-			t.Fatal(err)
+	for _, raises := range []bool{true, false} {
+		d, one := newHistory(t)
+		if !raises {
+			one.Name, _ = d.newest()
 		}
-		if ready.Reason == flow.ReasonContested {
-			return
+		contested := false
+		for range 30 {
+			number := int64(0)
+			if raises {
+				_, number = d.newest()
+				number++
+			}
+			d.renumber(one, number)
+			ready, _, err := d.pass()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if contested = ready.Reason == flow.ReasonContested; contested {
+				break
+			}
+		}
+		if !contested {
+			t.Errorf("there is no truce with a writer that raises a number: %t", raises)
 		}
 	}
-	t.Error("there is no truce")
 }

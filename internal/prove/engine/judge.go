@@ -86,7 +86,9 @@ func (r *run) healthOf(step int, over rested) (wrong []*Observation) {
 			Step: step, Verdict: "loop", Severity: high, Title: "The operator does not stop writing",
 			Want: "no writes once the desired state is reached", Got: fmt.Sprintf("%d writes in the last quarter of %s", over.writes, r.campaign.o.Settling.Bound),
 		})
-	case !r.campaign.spins && spins != "":
+	case spins != "" && r.campaign.spins:
+		// It is a finding already.
+	case spins != "":
 		wrong = append(wrong, &Observation{
 			Step: step, Verdict: "loop", Severity: medium, Title: withoutPause,
 			Want: "no reconciles once there is nothing left to do, or few", Got: spins,

@@ -46,7 +46,7 @@ func (r *run) followTimers(ctx context.Context, over rested, end time.Time, enou
 		if due.IsZero() {
 			break
 		}
-		if over, err = r.settleAfter(ctx, due, enough); err != nil {
+		if over, err = r.settleAfter(ctx, due); err != nil {
 			return over, err
 		}
 	}
@@ -68,7 +68,7 @@ func (r *run) isUnfinished() bool {
 }
 
 // settleAfter waits for a timer, and for what the operator does then.
-func (r *run) settleAfter(ctx context.Context, due time.Time, enough func() bool) (rested, error) {
+func (r *run) settleAfter(ctx context.Context, due time.Time) (rested, error) {
 	pause := time.NewTimer(time.Until(due) + early)
 	defer pause.Stop()
 	select {
@@ -76,7 +76,7 @@ func (r *run) settleAfter(ctx context.Context, due time.Time, enough func() bool
 		return rested{}, ctx.Err()
 	case <-pause.C:
 	}
-	return r.settleOnce(ctx, patience, enough)
+	return r.settleFor(ctx, patience)
 }
 
 // nextTimer is when a timer goes off next, within some time; zero if none does. Those that led to nothing the last time may be left out.
@@ -121,7 +121,7 @@ func (r *run) awaitTimer(ctx context.Context) (timed, error) {
 		return nil, nil
 	}
 	before, since := r.shape(), r.lens.Stream().Last()
-	if _, err := r.settleAfter(ctx, due, nil); err != nil {
+	if _, err := r.settleAfter(ctx, due); err != nil {
 		return nil, err
 	}
 	if err := r.lens.Flush(ctx); err != nil {

@@ -94,8 +94,10 @@ func TestSpinningThatIsKnown(t *testing.T) {
 				}
 				wrong[0].once = test.once
 				r.campaign.learnHealth(wrong)
-				if got := r.healthOf(0, rested{}); len(got) != test.want {
-					t.Errorf("got %+v", got)
+				for _, over := range []rested{{}, {busy: true}} {
+					if got := r.healthOf(0, over); len(got) != test.want {
+						t.Errorf("got %+v", got)
+					}
 				}
 				if got := r.healthOf(0, rested{busy: true, writes: 1}); len(got) != 1 || got[0].Title == withoutPause {
 					t.Errorf("got %+v for writes without end", got)
