@@ -22,7 +22,7 @@ func followed(cluster *kubegroupv1.PodCluster, revisions map[string]*revision, m
 		return labelled
 	}
 	if isCreatedByUs(m.pod) && hasForeignImage(m.pod) {
-		// Whoever has changed the label may have changed the image to match.
+		// The writer that changed the label may have changed the image to match.
 		return nil
 	}
 	if labelled != nil {

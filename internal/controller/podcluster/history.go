@@ -132,7 +132,7 @@ func (r *Reconciler) adoptRevision(ctx context.Context, s *scope, known []*revis
 	return append(known, one), nil
 }
 
-// dataText is the content of a revision in an entry of the managed fields. Whoever has created the revision owns it.
+// dataText is the content of a revision in an entry of the managed fields. Its creator owns it.
 const dataText = `"f:data":{`
 
 // mostHidden is how many revisions a pass reads from the server.

@@ -171,7 +171,7 @@ func TestSharedResources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One world is told of it by an event, which may be late; another sees it at once, because it was there before.
+	// One world learns of it by an event, which may be late; another sees it at once, because it was there before.
 	for about, one := range map[string]*World{"a world that was there": w, "a new world": follow(t)} {
 		for key := range one.State() {
 			if slices.Contains(shared, key.Resource) && key.Name != "own" && key.Name != namespace {
