@@ -120,9 +120,9 @@ func (o *Observed) needs(s *scopes) []*Need {
 		n.Refused = everything.Refused == everything.Requests
 	}
 	for _, n := range slices.Clone(all) {
-		o.alongWith(n, need)
+		o.alongWith(n, s, need)
 	}
-	o.locks(need)
+	o.locks(s, need)
 	for _, n := range all {
 		if managerRights[n.Right] != "" {
 			n.because(n.Part.why())
@@ -140,7 +140,7 @@ func isAlternative(right Right) bool {
 }
 
 // alongWith adds the rights that usually come with a certain right, even if the recordings do not show them.
-func (o *Observed) alongWith(n *Need, need func(Right) *Need) {
+func (o *Observed) alongWith(n *Need, s *scopes, need func(Right) *Need) {
 	along := func(right Right, why string) {
 		other, same := need(right), n.Evidence
 		same.Requests, same.Refused = 0, 0
@@ -150,10 +150,11 @@ func (o *Observed) alongWith(n *Need, need func(Right) *Need) {
 			same.Names, same.Unnamed = nil, 1
 		}
 		switch {
-		case other.isFree, other.Implied && other.Evidence.Requests == 0:
-			other.Evidence, other.Refused = same, n.Refused
+		case other.isFree, other.Implied && (other.Evidence.Requests == 0 || s.onlyRefused(&other.Evidence) && !n.Refused):
+			other.Evidence, other.Refused = same, n.Refused // a write that was refused does not show that it is needed, but this does
 		case other.Implied && !n.Refused:
 			other.implied.add(&same)
+			other.Refused = false
 		}
 		other.GivenAway, other.isFree = false, false
 		other.because(why)

@@ -60,10 +60,22 @@ func TestRightsThatAreUsedAndGivenAway(t *testing.T) {
 
 // TestGivenListsDoNotLimitInformers has an informer of Secrets whose list is streamed, and a role that grants the list of one Secret.
 func TestGivenListsDoNotLimitInformers(t *testing.T) {
-	given := implied(asked(1, "list", "secrets", "ship-system/one"), lens.GivenAway)
-	report := Compare(Merge([]*Recording{recorded(given, asked(1, "watch", "secrets", "ship-system/"))}), Granted{}, Options{})
-	if got, want := lines(report.Needs), "list secrets in ship-system (implied)\nwatch secrets in ship-system\n"; got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
+	given := func(where string) *lens.Use { return implied(asked(1, "list", "secrets", where), lens.GivenAway) }
+	const own = "list secrets in ship-system (implied)\nwatch secrets in ship-system\n"
+	for name, test := range map[string]struct {
+		given   *lens.Use
+		options Options
+		want    string
+	}{
+		"written":               {given("ship-system/one"), Options{}, own},
+		"refused":               {refused(given("ship-system/one")), Options{}, own},
+		"refused elsewhere":     {refused(given("default/")), Options{}, own},
+		"refused, which counts": {refused(given("default/")), Options{IncludeRefused: true}, "list secrets in default,ship-system (implied)\nwatch secrets in default,ship-system\n"},
+	} {
+		report := Compare(Merge([]*Recording{recorded(test.given, asked(1, "watch", "secrets", "ship-system/"))}), Granted{}, test.options)
+		if got := lines(report.Needs); got != test.want {
+			t.Errorf("%s: got\n%swant\n%s", name, got, test.want)
+		}
 	}
 }
 
