@@ -48,7 +48,8 @@ type Need struct {
 	isFree bool
 	// bound means that a role that the operator binds grants it.
 	bound bool
-	// mustBind means that it is the right to bind roles, and that it is not known what all of them grant. unlisted means that it
+	// mustBind means that it is the right to bind roles, and that it is not known what all of them grant, or that the operator may
+	// write them without having what they grant. unlisted means that it
 	// is the right to escalate, and that a role grants more than is known.
 	mustBind, unlisted bool
 }
@@ -99,7 +100,7 @@ func (o *Observed) needs(s *scopes) []*Need {
 		}
 		n.because(used.implied)
 		n.Alternative = n.Implied && isAlternative(used.Right)
-		n.mustBind = n.mustBind || used.implied == lens.BindsUnknown
+		n.mustBind = n.mustBind || used.implied == lens.BindsUnknown || used.implied == lens.BindsWritten && s.escalates
 		n.unlisted = n.unlisted || used.implied == lens.WritesUnknown
 		n.bound = n.bound || used.implied == lens.Bound
 		n.GivenAway = n.GivenAway && (used.implied == lens.GivenAway || used.implied == lens.Bound)
