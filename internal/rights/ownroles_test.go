@@ -17,6 +17,14 @@ const (
 	roles        = "roles.rbac.authorization.k8s.io"
 )
 
+// wroteRole is the create of a role, and its answer.
+func wroteRole(resource, namespace, name string, status int) *lens.Event {
+	return &lens.Event{Request: &lens.Request{
+		Verb: "create", Status: status,
+		Resource: lens.Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: resource, Namespace: namespace, Name: name},
+	}}
+}
+
 // TestRightsThatAreUsedAndGivenAway must reach all places of both.
 func TestRightsThatAreUsedAndGivenAway(t *testing.T) {
 	own := func() *lens.Use { return asked(1, "get", "secrets", "ship-system/webhook-server-cert") }
@@ -116,8 +124,7 @@ func TestBindingsOfOwnRoles(t *testing.T) {
 			}
 			r := recorded(test.uses...)
 			if test.written != 0 {
-				role := lens.Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles", Name: "victory-admin"}
-				r.See(&lens.Event{Request: &lens.Request{Verb: "create", Resource: role, Status: test.written}})
+				r.See(wroteRole("clusterroles", "", "victory-admin", test.written))
 			}
 			report := Compare(Merge([]*Recording{r}), granted, Options{})
 			got := lines(slices.DeleteFunc(slices.Clone(report.Needs), func(n *Need) bool { return n.Verb != "bind" || !n.Proposed }))
@@ -158,6 +165,12 @@ func TestRolesThatGrantTooMuchToList(t *testing.T) {
 	}
 	report := Compare(Merge([]*Recording{recorded(uses...)}), Granted{}, Options{})
 	if got := proposed(report); !strings.Contains(got, "verbs=escalate") || !strings.Contains(got, "resources=pods,verbs=get") {
+		t.Errorf("proposed is\n%s", got)
+	}
+	// Who has escalate in place of the rights must be able to bind them, too.
+	binds := recorded(append(slices.Clone(uses), implied(asked(1, "bind", clusterRoles, "default/all"), lens.BindsUnknown))...)
+	binds.See(wroteRole("clusterroles", "", "all", 201))
+	if got := proposed(Compare(Merge([]*Recording{binds}), Granted{}, Options{})); !strings.Contains(got, "resourceNames=all,verbs=bind") {
 		t.Errorf("proposed is\n%s", got)
 	}
 	report = Compare(Merge([]*Recording{recorded(uses...)}), Granted{Source: "roles", Rules: []Rule{rule("role", "", "", "pods", "get")}}, Options{})
