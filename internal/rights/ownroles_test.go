@@ -142,6 +142,16 @@ func TestBindingsOfOwnRoles(t *testing.T) {
 	}
 }
 
+// TestRolesOfTheSameName has an operator that writes a Role in one namespace, and binds another one.
+func TestRolesOfTheSameName(t *testing.T) {
+	r := recorded(implied(asked(1, "bind", roles, "team-b/peer"), lens.BindsUnknown))
+	r.See(wroteRole("roles", "team-a", "peer", 201))
+	report := Compare(Merge([]*Recording{r}), Granted{}, Options{})
+	if got, want := lines(report.Needs), "bind "+roles+" in team-b only peer (implied) (alternative)\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 // TestBindingsInOneNamespace need the right to bind a ClusterRole only there.
 func TestBindingsInOneNamespace(t *testing.T) {
 	binds := implied(asked(1, "bind", clusterRoles, "team-a/edit"), lens.BindsUnknown)

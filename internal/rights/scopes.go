@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/opdock/opdock/internal/lens"
@@ -127,9 +128,9 @@ func (s *scopes) normal(used *use) Evidence {
 	if !s.includeRefused {
 		evidence.dropRefused()
 	}
-	if used.Verb == "bind" && !s.escalates && !s.unlisted {
+	if used.Verb == "bind" && used.Group == rbacv1.GroupName && used.Resource == "clusterroles" && !s.escalates && !s.unlisted {
 		evidence.Names = maps.Clone(evidence.Names)
-		maps.DeleteFunc(evidence.Names, func(name string, _ uint64) bool { return s.o.facts.roles[baseOf(used.Right)][name] })
+		maps.DeleteFunc(evidence.Names, func(name string, _ uint64) bool { return s.o.facts.clusterRoles[name] })
 	}
 	if s.isInNoNamespace(used.Right) && len(evidence.Namespaces) > 0 {
 		for _, count := range evidence.Namespaces {
