@@ -47,3 +47,22 @@ func TestAnOperatorThatMarksNothing(t *testing.T) {
 	add(4*time.Minute, wrote(3, 0, "update", shop("Shop", "web", "3")))
 	expect(time.Hour, false) // it was not built to mark anything, which was said when it was built
 }
+
+// TestRefusedCreates has operators that mark nothing. Many create their objects each time, and the answer that an object exists is
+// what they expect.
+func TestRefusedCreates(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		status       int
+		reason, want string
+	}{
+		"it exists": {409, "AlreadyExists", ""},
+		"forbidden": {403, "Forbidden", "1 deployments/web <unknown> [create deployments/web] failed"},
+	} {
+		create := wrote(1, 0, "create", shop("Deployment", "web", "2"))
+		create.Request.Object, create.Request.Status, create.Request.Reason = nil, test.status, test.reason
+		if got := say(play(create)); got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
+	}
+}
