@@ -132,6 +132,11 @@ func TestBindingsOfOwnRoles(t *testing.T) {
 			if slices.ContainsFunc(test.rules, func(r Rule) bool { return slices.Contains(r.Verbs, "escalate") }) && slices.ContainsFunc(report.Needs, isWildcard) {
 				t.Error("it is proposed what it only gives away")
 			}
+			isUnknown := func(u *lens.Use) bool { return u.Implied == lens.BindsUnknown }
+			says := func(note string) bool { return strings.Contains(note, "do not show what all of these grant") }
+			if slices.ContainsFunc(report.Notes, says) && !slices.ContainsFunc(test.uses, isUnknown) {
+				t.Errorf("got notes %q", report.Notes)
+			}
 			if test.want != "" {
 				test.want = "bind " + clusterRoles + test.want + " (implied) (alternative)\n"
 			}
