@@ -40,7 +40,7 @@ func (o *observer) implied(r *Request, before *version, now client.Object) []Imp
 	}
 	switch {
 	case place.Group == rbacv1.GroupName && (place.Resource == "roles" || place.Resource == "clusterroles"):
-		if !r.Refused() && len(o.roles) < maxWrittenRoles {
+		if !r.Refused() && r.As == "" && len(o.roles) < maxWrittenRoles {
 			o.roles[keyOf(place)] = true
 		}
 		rights = append(rights, rightsOfWriter(place, asUnstructured(now))...)

@@ -96,6 +96,7 @@ func TestBoundRoles(t *testing.T) {
 		"{kind: ClusterRole, metadata: {name: urls}, rules: [{nonResourceURLs: [\"/x/*\"], verbs: [get]}]}",
 		"{kind: ClusterRole, metadata: {name: empty}}",
 		"{kind: ClusterRole, metadata: {name: own, labels: {written: here}}, rules: [{apiGroups: [sea], resources: [\"*\"], verbs: [\"*\"]}]}",
+		"{kind: ClusterRole, metadata: {name: theirs, labels: {written: here, as: alice}}, rules: [{apiGroups: [sea], resources: [\"*\"], verbs: [\"*\"]}]}",
 		"{kind: Role, metadata: {name: peer, namespace: shop}, rules: [{apiGroups: [\"\"], resources: [pods], verbs: [list]}]}",
 	} {
 		role := &unstructured.Unstructured{}
@@ -105,7 +106,7 @@ func TestBoundRoles(t *testing.T) {
 		role.SetResourceVersion(strconv.Itoa(i + 1))
 		key := objectKey{"rbac.authorization.k8s.io", strings.ToLower(role.GetKind()) + "s", role.GetNamespace(), role.GetName()}
 		if role.GetLabels() != nil {
-			o.implied(&Request{Verb: "create", Status: http.StatusCreated, Resource: Resource{Group: key.group, Resource: key.resource, Name: key.name}}, nil, role)
+			o.implied(&Request{Verb: "create", Status: http.StatusCreated, As: role.GetLabels()["as"], Resource: Resource{Group: key.group, Resource: key.resource, Name: key.name}}, nil, role)
 		}
 		o.memory.learn(key, versionOf(role, nil, encodedJSON, false, time.Time{}), false)
 	}
@@ -119,6 +120,7 @@ func TestBoundRoles(t *testing.T) {
 		{"ClusterRole", "urls", "", "must bind clusterroles /urls"},
 		{"ClusterRole", "view", "shop", "must bind clusterroles shop/view"},
 		{"ClusterRole", "own", "shop", "bind own clusterroles shop/own, * * shop/"},
+		{"ClusterRole", "theirs", "shop", "must bind clusterroles shop/theirs"},
 	} {
 		binding := &unstructured.Unstructured{Object: map[string]any{"roleRef": map[string]any{"kind": test.kind, "name": test.name}}}
 		binding.SetNamespace(test.namespace)

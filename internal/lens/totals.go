@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 )
@@ -169,7 +170,11 @@ func (t *Totals) place(r Resource, query *Query) Resource {
 	if r.Name == "" && query != nil {
 		r.Name = selectedName(query.FieldSelector)
 	}
-	if t.generated[keyOf(r)] {
+	key := keyOf(r)
+	if r.Group == rbacv1.GroupName && r.Resource == "clusterroles" {
+		key.namespace = "" // the right to bind it is checked in the namespace of the binding
+	}
+	if t.generated[key] {
 		r.Name = ""
 	}
 	return r

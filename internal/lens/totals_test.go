@@ -74,6 +74,10 @@ func TestGeneratedNames(t *testing.T) {
 	log.Subresource, log.Name = "log", pod.Name
 	fixed := pods
 	fixed.Name = "fixed"
+	role := Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles", Name: "scan-5tzk8"}
+	madeRole := Event{Request: &Request{Verb: "create", Resource: role, Object: &Object{Kind: "ClusterRole", Name: role.Name, Generated: true}, Status: 201}}
+	binding, boundHere := Resource{Group: role.Group, Version: "v1", Resource: "rolebindings", Namespace: "ship-system"}, role
+	boundHere.Namespace = "ship-system"
 	for name, test := range map[string]struct {
 		before Event
 		then   Request
@@ -84,6 +88,7 @@ func TestGeneratedNames(t *testing.T) {
 		"refused":          {Event{Request: &Request{Verb: "create", Resource: jobs, Object: nameOf(stored), Status: 201}}, Request{Verb: "delete", Resource: jobs, Status: 403}, false},
 		"selected":         {Event{Request: &Request{Verb: "create", Resource: jobs, Object: nameOf(stored), Status: 201}}, Request{Verb: "list", Resource: list, Query: &Query{FieldSelector: "metadata.name=scan-x7f2k"}, Status: 200}, false},
 		"from a watch":     {Event{Delivery: &Delivery{Resource: pods, Type: "ADDED", Object: &pod}}, Request{Verb: "get", Resource: log, Status: 200}, false},
+		"bound":            {madeRole, Request{Verb: "create", Resource: binding, Status: 201, Implies: []Implied{{Verb: "bind", Resource: boundHere, Because: BindsUnknown}}}, false},
 		"only read":        {Event{}, Request{Verb: "get", Resource: jobs, Object: nameOf(stored), Status: 200}, false},
 		"another, a fixed": {Event{Delivery: &Delivery{Resource: pods, Type: "ADDED", Object: &pod}}, Request{Verb: "get", Resource: fixed, Status: 200}, true},
 	} {

@@ -25,7 +25,7 @@ var (
 )
 
 // locks adds the rights of an election whose lock was seen.
-func (o *Observed) locks(need func(Right) *Need) {
+func (o *Observed) locks(s *scopes, need func(Right) *Need) {
 	for _, resource := range lockResources {
 		var held Evidence
 		for one := range o.facts.locks {
@@ -39,13 +39,14 @@ func (o *Observed) locks(need func(Right) *Need) {
 		for _, verb := range lockVerbs {
 			n := need(Right{Verb: verb, Resource: resource})
 			switch {
-			case n.isFree:
+			case n.isFree, n.Implied && s.onlyRefused(&n.Evidence):
 				n.Evidence, n.Refused = held, false
 			case n.Implied && n.Evidence.Requests == 0:
 				n.Evidence.add(&held)
 				n.Refused = false
 			case n.Implied:
 				n.implied.add(&held)
+				n.Refused = false
 			}
 			n.GivenAway, n.isFree = false, false
 			n.because(whyLock)

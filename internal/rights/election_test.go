@@ -95,6 +95,11 @@ func TestLocks(t *testing.T) {
 			renewal(asked(9, "update", "configmaps", "ship-system/ship-lock", "default/victory"), asked(1, "create", "configmaps", "default/")),
 			"get configmaps in ship-system only ship-lock (implied) (leader election)\ncreate configmaps\nupdate configmaps\n" + watched,
 		},
+		"a role that was refused": {
+			renewal(asked(9, "update", "configmaps", "ship-system/ship-lock"), refused(implied(asked(1, "get", "configmaps", "default/"), lens.GivenAway))),
+			"get configmaps in ship-system only ship-lock (implied) (leader election)\ncreate configmaps in ship-system (implied) (leader election)\n" +
+				"update configmaps in ship-system only ship-lock (leader election)\n" + watched,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			report := Compare(Merge([]*Recording{test.recording}), Granted{}, Options{})

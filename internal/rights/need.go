@@ -48,7 +48,8 @@ type Need struct {
 	isFree bool
 	// bound means that a role that the operator binds grants it.
 	bound bool
-	// mustBind means that it is the right to bind roles, and that it is not known what all of them grant. unlisted means that it
+	// mustBind means that it is the right to bind roles, and that it is not known what all of them grant, or that the operator may
+	// write them without having what they grant. unlisted means that it
 	// is the right to escalate, and that a role grants more than is known.
 	mustBind, unlisted bool
 }
@@ -99,7 +100,7 @@ func (o *Observed) needs(s *scopes) []*Need {
 		}
 		n.because(used.implied)
 		n.Alternative = n.Implied && isAlternative(used.Right)
-		n.mustBind = n.mustBind || used.implied == lens.BindsUnknown
+		n.mustBind = n.mustBind || used.implied == lens.BindsUnknown || used.implied == lens.BindsWritten && s.escalates
 		n.unlisted = n.unlisted || used.implied == lens.WritesUnknown
 		n.bound = n.bound || used.implied == lens.Bound
 		n.GivenAway = n.GivenAway && (used.implied == lens.GivenAway || used.implied == lens.Bound)
@@ -120,9 +121,9 @@ func (o *Observed) needs(s *scopes) []*Need {
 		n.Refused = everything.Refused == everything.Requests
 	}
 	for _, n := range slices.Clone(all) {
-		o.alongWith(n, need)
+		o.alongWith(n, s, need)
 	}
-	o.locks(need)
+	o.locks(s, need)
 	for _, n := range all {
 		if managerRights[n.Right] != "" {
 			n.because(n.Part.why())
@@ -140,7 +141,7 @@ func isAlternative(right Right) bool {
 }
 
 // alongWith adds the rights that usually come with a certain right, even if the recordings do not show them.
-func (o *Observed) alongWith(n *Need, need func(Right) *Need) {
+func (o *Observed) alongWith(n *Need, s *scopes, need func(Right) *Need) {
 	along := func(right Right, why string) {
 		other, same := need(right), n.Evidence
 		same.Requests, same.Refused = 0, 0
@@ -150,10 +151,11 @@ func (o *Observed) alongWith(n *Need, need func(Right) *Need) {
 			same.Names, same.Unnamed = nil, 1
 		}
 		switch {
-		case other.isFree, other.Implied && other.Evidence.Requests == 0:
-			other.Evidence, other.Refused = same, n.Refused
+		case other.isFree, other.Implied && (other.Evidence.Requests == 0 || s.onlyRefused(&other.Evidence) && !n.Refused):
+			other.Evidence, other.Refused = same, n.Refused // a write that was refused does not show that it is needed, but this does
 		case other.Implied && !n.Refused:
 			other.implied.add(&same)
+			other.Refused = false
 		}
 		other.GivenAway, other.isFree = false, false
 		other.because(why)

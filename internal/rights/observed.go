@@ -258,12 +258,7 @@ func (f *facts) add(other *facts) {
 	maps.Copy(f.inNone, other.inNone)
 	maps.Copy(f.resources, other.resources)
 	maps.Copy(f.locks, other.locks)
-	for resource, names := range other.roles {
-		if f.roles[resource] == nil {
-			f.roles[resource] = map[string]bool{}
-		}
-		maps.Copy(f.roles[resource], names)
-	}
+	maps.Copy(f.clusterRoles, other.clusterRoles)
 	for kind, count := range other.cached {
 		f.cached[kind] += count
 	}

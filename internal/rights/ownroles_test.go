@@ -17,6 +17,14 @@ const (
 	roles        = "roles.rbac.authorization.k8s.io"
 )
 
+// wroteRole is the create of a role, and its answer.
+func wroteRole(resource, namespace, name string, status int) *lens.Event {
+	return &lens.Event{Request: &lens.Request{
+		Verb: "create", Status: status,
+		Resource: lens.Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: resource, Namespace: namespace, Name: name},
+	}}
+}
+
 // TestRightsThatAreUsedAndGivenAway must reach all places of both.
 func TestRightsThatAreUsedAndGivenAway(t *testing.T) {
 	own := func() *lens.Use { return asked(1, "get", "secrets", "ship-system/webhook-server-cert") }
@@ -60,10 +68,22 @@ func TestRightsThatAreUsedAndGivenAway(t *testing.T) {
 
 // TestGivenListsDoNotLimitInformers has an informer of Secrets whose list is streamed, and a role that grants the list of one Secret.
 func TestGivenListsDoNotLimitInformers(t *testing.T) {
-	given := implied(asked(1, "list", "secrets", "ship-system/one"), lens.GivenAway)
-	report := Compare(Merge([]*Recording{recorded(given, asked(1, "watch", "secrets", "ship-system/"))}), Granted{}, Options{})
-	if got, want := lines(report.Needs), "list secrets in ship-system (implied)\nwatch secrets in ship-system\n"; got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
+	given := func(where string) *lens.Use { return implied(asked(1, "list", "secrets", where), lens.GivenAway) }
+	const own = "list secrets in ship-system (implied)\nwatch secrets in ship-system\n"
+	for name, test := range map[string]struct {
+		given   *lens.Use
+		options Options
+		want    string
+	}{
+		"written":               {given("ship-system/one"), Options{}, own},
+		"refused":               {refused(given("ship-system/one")), Options{}, own},
+		"refused elsewhere":     {refused(given("default/")), Options{}, own},
+		"refused, which counts": {refused(given("default/")), Options{IncludeRefused: true}, "list secrets in default,ship-system (implied)\nwatch secrets in default,ship-system\n"},
+	} {
+		report := Compare(Merge([]*Recording{recorded(test.given, asked(1, "watch", "secrets", "ship-system/"))}), Granted{}, test.options)
+		if got := lines(report.Needs); got != test.want {
+			t.Errorf("%s: got\n%swant\n%s", name, got, test.want)
+		}
 	}
 }
 
@@ -85,16 +105,17 @@ func TestBindingsOfOwnRoles(t *testing.T) {
 		rules   []Rule
 		want    string // the proposed right to bind
 	}{
-		"bound after it was written":      {201, []*lens.Use{given(), binds(lens.BindsWritten, "default/victory-admin")}, nil, ""},
-		"it was there already":            {409, []*lens.Use{binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{}, " in default only victory-admin"},
-		"bound before it was written":     {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin")}, nil, ""},
-		"with a generated name":           {0, []*lens.Use{given(), binds(lens.BindsWritten, "default/")}, []Rule{}, ""},
-		"although it may bind":            {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{mayBind}, ""},
-		"and another role":                {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin", "default/view")}, []Rule{}, " in default only view"},
-		"it was not written":              {403, []*lens.Use{binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{}, " in default only victory-admin"},
-		"many others":                     {0, []*lens.Use{binds(lens.BindsUnknown, many...)}, []Rule{}, " in default only role-0,role-1,role-2,role-3,role-4,role-5,role-6,role-7,role-8"},
-		"written by one that escalates":   {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/view")}, []Rule{escalates}, " in default only view"},
-		"by one that escalates, own role": {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{escalates}, " in default"},
+		"bound after it was written":       {201, []*lens.Use{given(), binds(lens.BindsWritten, "default/victory-admin")}, nil, ""},
+		"it was there already":             {409, []*lens.Use{binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{}, " in default only victory-admin"},
+		"bound before it was written":      {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin")}, nil, ""},
+		"with a generated name":            {0, []*lens.Use{given(), binds(lens.BindsWritten, "default/")}, []Rule{}, ""},
+		"although it may bind":             {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{mayBind}, ""},
+		"and another role":                 {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin", "default/view")}, []Rule{}, " in default only view"},
+		"it was not written":               {403, []*lens.Use{binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{}, " in default only victory-admin"},
+		"many others":                      {0, []*lens.Use{binds(lens.BindsUnknown, many...)}, []Rule{}, " in default only role-0,role-1,role-2,role-3,role-4,role-5,role-6,role-7,role-8"},
+		"written by one that escalates":    {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/view")}, []Rule{escalates}, " in default only view"},
+		"by one that escalates, own role":  {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{escalates}, " in default"},
+		"by one that escalates, and bound": {201, []*lens.Use{given(), binds(lens.BindsWritten, "default/victory-admin"), implied(asked(1, "*", "*.sea", "default/"), lens.Bound)}, []Rule{escalates}, " in default"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			granted := Granted{}
@@ -103,11 +124,19 @@ func TestBindingsOfOwnRoles(t *testing.T) {
 			}
 			r := recorded(test.uses...)
 			if test.written != 0 {
-				role := lens.Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles", Name: "victory-admin"}
-				r.See(&lens.Event{Request: &lens.Request{Verb: "create", Resource: role, Status: test.written}})
+				r.See(wroteRole("clusterroles", "", "victory-admin", test.written))
 			}
 			report := Compare(Merge([]*Recording{r}), granted, Options{})
 			got := lines(slices.DeleteFunc(slices.Clone(report.Needs), func(n *Need) bool { return n.Verb != "bind" || !n.Proposed }))
+			isWildcard := func(n *Need) bool { return n.Verb == "*" && n.Proposed }
+			if slices.ContainsFunc(test.rules, func(r Rule) bool { return slices.Contains(r.Verbs, "escalate") }) && slices.ContainsFunc(report.Needs, isWildcard) {
+				t.Error("it is proposed what it only gives away")
+			}
+			isUnknown := func(u *lens.Use) bool { return u.Implied == lens.BindsUnknown }
+			says := func(note string) bool { return strings.Contains(note, "do not show what all of these grant") }
+			if slices.ContainsFunc(report.Notes, says) && !slices.ContainsFunc(test.uses, isUnknown) {
+				t.Errorf("got notes %q", report.Notes)
+			}
 			if test.want != "" {
 				test.want = "bind " + clusterRoles + test.want + " (implied) (alternative)\n"
 			}
@@ -115,6 +144,16 @@ func TestBindingsOfOwnRoles(t *testing.T) {
 				t.Errorf("got\n%swant\n%s", got, test.want)
 			}
 		})
+	}
+}
+
+// TestRolesOfTheSameName has an operator that writes a Role in one namespace, and binds another one.
+func TestRolesOfTheSameName(t *testing.T) {
+	r := recorded(implied(asked(1, "bind", roles, "team-b/peer"), lens.BindsUnknown))
+	r.See(wroteRole("roles", "team-a", "peer", 201))
+	report := Compare(Merge([]*Recording{r}), Granted{}, Options{})
+	if got, want := lines(report.Needs), "bind "+roles+" in team-b only peer (implied) (alternative)\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
 
@@ -141,6 +180,12 @@ func TestRolesThatGrantTooMuchToList(t *testing.T) {
 	}
 	report := Compare(Merge([]*Recording{recorded(uses...)}), Granted{}, Options{})
 	if got := proposed(report); !strings.Contains(got, "verbs=escalate") || !strings.Contains(got, "resources=pods,verbs=get") {
+		t.Errorf("proposed is\n%s", got)
+	}
+	// Who has escalate in place of the rights must be able to bind them, too.
+	binds := recorded(append(slices.Clone(uses), implied(asked(1, "bind", clusterRoles, "default/all"), lens.BindsUnknown))...)
+	binds.See(wroteRole("clusterroles", "", "all", 201))
+	if got := proposed(Compare(Merge([]*Recording{binds}), Granted{}, Options{})); !strings.Contains(got, "resourceNames=all,verbs=bind") {
 		t.Errorf("proposed is\n%s", got)
 	}
 	report = Compare(Merge([]*Recording{recorded(uses...)}), Granted{Source: "roles", Rules: []Rule{rule("role", "", "", "pods", "get")}}, Options{})

@@ -58,8 +58,8 @@ type facts struct {
 	inNamespaces map[schema.GroupResource]bool
 	inNone       map[schema.GroupResource]bool
 	resources    map[schema.GroupKind]schema.GroupResource
-	// roles are the names of the roles that the operator wrote, by resource.
-	roles map[schema.GroupResource]map[string]bool
+	// clusterRoles are the names of the ClusterRoles that the operator wrote. A Role may have the same name as one elsewhere.
+	clusterRoles map[string]bool
 	// locks are what the operator elects its leader by, if that is not a Lease.
 	locks map[lock]bool
 	// cached is how many reads of a kind a cache has answered.
@@ -70,7 +70,7 @@ func newFacts() facts {
 	return facts{
 		reconciles: map[uint64]Reconcile{}, subjects: map[string]bool{}, subjectNamespaces: map[string]bool{}, mentioned: map[string]bool{},
 		madeNamespaces: map[string]bool{}, inNamespaces: map[schema.GroupResource]bool{}, inNone: map[schema.GroupResource]bool{}, resources: map[schema.GroupKind]schema.GroupResource{},
-		cached: map[schema.GroupKind]uint64{}, locks: map[lock]bool{}, roles: map[schema.GroupResource]map[string]bool{},
+		cached: map[schema.GroupKind]uint64{}, locks: map[lock]bool{}, clusterRoles: map[string]bool{},
 	}
 }
 
@@ -153,7 +153,7 @@ func (f *facts) see(e *lens.Event) {
 		if at := e.Request.Resource; e.Request.Change.RenewsLeader() && at.Group == "" && len(f.locks) < maxSubjects {
 			f.locks[lock{at.Resource, at.Namespace, at.Name}] = true
 		}
-		f.role(e.Request)
+		f.clusterRole(e.Request)
 		if e.Request.Object != nil && e.Request.IsWrite() {
 			// Whatever owns what an operator writes is most likely what it reconciles, even if it is of a kind of Kubernetes.
 			for _, owner := range e.Request.Object.Owners {
@@ -163,18 +163,11 @@ func (f *facts) see(e *lens.Event) {
 	}
 }
 
-// role takes a role that a request wrote. Totals do not count how many requests for one name were refused.
-func (f *facts) role(r *lens.Request) {
-	resource := schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}
-	isRole := resource.Group == rbacv1.GroupName && (resource.Resource == "roles" || resource.Resource == "clusterroles")
-	if !isRole || !slices.Contains([]string{"create", "update", "patch", "apply"}, r.Verb) || r.Refused() || r.DryRun || r.As != "" {
-		return
-	}
-	if f.roles[resource] == nil {
-		f.roles[resource] = map[string]bool{}
-	}
-	if len(f.roles[resource]) < maxSubjects {
-		f.roles[resource][r.Resource.Name] = true
+// clusterRole takes a ClusterRole that a request wrote. Totals do not count how many requests for one name were refused.
+func (f *facts) clusterRole(r *lens.Request) {
+	isWrite := slices.Contains([]string{"create", "update", "patch", "apply"}, r.Verb) && !r.Refused() && !r.DryRun && r.As == ""
+	if isWrite && r.Resource.Group == rbacv1.GroupName && r.Resource.Resource == "clusterroles" && len(f.clusterRoles) < maxSubjects {
+		f.clusterRoles[r.Resource.Name] = true
 	}
 }
 

@@ -281,6 +281,9 @@ func (c *comparison) remarkRoles(note func(string, ...any)) {
 		}
 		switch {
 		case c.ungranted || n.Granted:
+		case n.mustBind && !slices.Contains(n.Why, lens.BindsUnknown):
+			note("bind on %s is proposed for %s: the operator writes these itself, and with escalate it need not have what they grant. It is not needed if it does",
+				n.Object(), cmp.Or(strings.Join(n.Names, ", "), "all names"))
 		case n.mustBind:
 			note("bind on %s is proposed for %s: the recordings do not show what all of these grant. It is not needed if the operator has all rights that it binds",
 				n.Object(), cmp.Or(strings.Join(n.Names, ", "), "all names"))

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/opdock/opdock/internal/lens"
@@ -27,6 +28,9 @@ type scopes struct {
 	// escalates means that a rule names the verb escalate: the operator need not have the rights that the roles it writes grant.
 	// binds means that it may bind the roles that it binds: it need not have the rights that these grant.
 	escalates, binds bool
+	// unlisted means that a role that the operator writes grants more than is known. It is proposed to escalate instead of what is not
+	// known, so it must be able to bind the role without having its rights.
+	unlisted bool
 	// incomplete means that events are missing in a recording, or were lost before, so not all objects that are reconciled are known.
 	incomplete bool
 	// inNoNamespace are resources that are known to be cluster-scoped.
@@ -51,6 +55,7 @@ func newScopes(o *Observed, own string, options Options) *scopes {
 	}
 	maps.Copy(s.inNoNamespace, options.ClusterScoped)
 	for _, used := range o.uses {
+		s.unlisted = s.unlisted || used.implied == lens.WritesUnknown
 		resource, named := baseOf(used.Right), len(used.Names) > 0 && used.Verb != "list" && used.Verb != "watch"
 		if _, known := s.inNoNamespace[resource]; !known && named && used.ClusterWide > 0 && used.implied == "" && !o.facts.inNamespaces[resource] {
 			s.inNoNamespace[resource] = true // a request for one object in a namespace names that namespace
@@ -123,9 +128,9 @@ func (s *scopes) normal(used *use) Evidence {
 	if !s.includeRefused {
 		evidence.dropRefused()
 	}
-	if used.Verb == "bind" && !s.escalates {
+	if used.Verb == "bind" && used.Group == rbacv1.GroupName && used.Resource == "clusterroles" && !s.escalates && !s.unlisted {
 		evidence.Names = maps.Clone(evidence.Names)
-		maps.DeleteFunc(evidence.Names, func(name string, _ uint64) bool { return s.o.facts.roles[baseOf(used.Right)][name] })
+		maps.DeleteFunc(evidence.Names, func(name string, _ uint64) bool { return s.o.facts.clusterRoles[name] })
 	}
 	if s.isInNoNamespace(used.Right) && len(evidence.Namespaces) > 0 {
 		for _, count := range evidence.Namespaces {

@@ -50,11 +50,13 @@ func (t *Teller) causes(p *pass, before *past) (causes []why.Cause) {
 	return causes
 }
 
-// hasNews reports whether something arrived between two times that is about the reconciled object, and is no echo of the
-// operator's writes.
+// hasNews reports whether something arrived between two times that is about the reconciled object, and that another client changed:
+// no echo of the operator's writes, of which a record does not keep all, and nothing that was only shown again.
 func (t *Teller) hasNews(p *pass, after, until time.Time) bool {
 	for i := t.firstAfter(after); i < len(t.arrivals) && !t.arrivals[i].at.After(until); i++ {
-		if a := &t.arrivals[i]; p.isAbout(a.Object) && t.causeOf(a).Write == nil {
+		a := &t.arrivals[i]
+		isChange := !a.Initial && (a.Change == nil || !a.Change.None)
+		if isChange && a.Write == 0 && p.isAbout(a.Object) && t.causeOf(a).Write == nil {
 			return true
 		}
 	}

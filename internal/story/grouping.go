@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/opdock/opdock/internal/lens"
@@ -91,6 +92,8 @@ func (g *grouping) rootOf(r *lens.Request) (name objectName, version string, ok 
 	switch {
 	case r.Resource.Resource == "events" || r.Resource.Group == "coordination.k8s.io" || r.Change.RenewsLeader():
 		return name, "", false // they are about the operator itself, or repeat its actions
+	case r.Object == nil && r.Verb == "create" && r.Reason == string(metav1.StatusReasonAlreadyExists):
+		return name, "", false // many operators create what they need each time, and expect this answer
 	case r.Object == nil:
 		return objectName{r.Resource.Group, r.Resource.Resource, r.Resource.Namespace, r.Resource.Name}, r.Resource.Version, r.Resource.Name != ""
 	}

@@ -20,8 +20,14 @@ func TestLostEvents(t *testing.T) {
 		want   string
 	}{
 		"the next reconcile of the object": {[]lens.Event{
-			begin(1, "web"), wrote(1, 1, "update", shop("Shop", "web", "2")), begin(2, "web"), wrote(2, 0, "update", shop("Shop", "web", "3")), end(2, nil),
+			begin(1, "web"), wrote(1, 1, "update", shop("Shop", "web", "2")), {Lost: &lens.Lost{Events: 3}}, begin(2, "web"), wrote(2, 0, "update", shop("Shop", "web", "3")), end(2, nil),
 		}, "1 /web <unknown> [update Shop/web] failed\n2 /web <unknown> [update Shop/web] succeeded"},
+		"nothing, and two controllers of one name": {[]lens.Event{
+			begin(1, "web"), begin(2, "web"), wrote(1, 1, "update", shop("Shop", "web", "2")), end(2, nil), end(1, nil),
+		}, "2 /web <unknown> succeeded\n1 /web <unknown> [update Shop/web] succeeded"},
+		"two controllers of one name": {[]lens.Event{
+			begin(1, "web"), begin(2, "web"), {Lost: &lens.Lost{Events: 3}}, begin(3, "web"), end(3, nil),
+		}, "1 /web <unknown> failed\n2 /web <unknown> failed\n3 /web <unknown> succeeded"},
 		"no reconcile of the object any more": {[]lens.Event{
 			begin(1, "web"), {Lost: &lens.Lost{Events: 3}}, begin(2, "db"), wrote(1, 0, "update", shop("Shop", "web", "3")), wrote(2, 0, "update", shop("Shop", "db", "4")), end(2, nil),
 		}, "2 /db <unknown> [update Shop/db] succeeded\n3 Shop/web <unknown> [update Shop/web] succeeded\n1 /web <unknown> failed"},

@@ -164,9 +164,22 @@ func (t *Teller) Flush() {
 	t.cutOff("the recording ended before the reconcile did")
 }
 
+// inOrder returns some of the reconciles that go on, in the order in which they began.
+func (t *Teller) inOrder(is func(*pass) bool) (some []*pass) {
+	for _, p := range t.running {
+		if is(p) {
+			some = append(some, p)
+		}
+	}
+	slices.SortFunc(some, byID)
+	return some
+}
+
+func byID(a, b *pass) int { return cmp.Compare(a.record.ID, b.record.ID) }
+
 // cutOff emits the reconciles without an end, in the order in which they began.
 func (t *Teller) cutOff(reason string) {
-	unfinished := slices.SortedFunc(maps.Values(t.running), func(a, b *pass) int { return cmp.Compare(a.record.ID, b.record.ID) })
+	unfinished := t.inOrder(func(*pass) bool { return true })
 	clear(t.running)
 	for _, p := range unfinished {
 		t.finish(p, &lens.Reconcile{Duration: p.last.Sub(p.began), Error: reason}, p.last)
@@ -200,13 +213,13 @@ func (t *Teller) begin(e *lens.Event) {
 	t.marked = true
 	r := e.Reconcile
 	about := subject{r.Controller, r.Namespace, r.Name}
-	for _, p := range t.running {
-		if p.subject == about && r.Name != "" { // a controller reconciles an object only once at a time
-			t.loseEnd(p)
-		}
+	// A controller reconciles an object only once at a time. But several may have the same name, and requests may name a cluster or
+	// a kind besides.
+	for _, p := range t.inOrder(func(p *pass) bool { return p.unsure && p.subject == about && r.Name != "" }) {
+		t.loseEnd(p)
 	}
 	if len(t.running) >= maxRunning {
-		t.loseEnd(slices.MinFunc(slices.Collect(maps.Values(t.running)), func(a, b *pass) int { return cmp.Compare(a.record.ID, b.record.ID) }))
+		t.loseEnd(slices.MinFunc(slices.Collect(maps.Values(t.running)), byID))
 	}
 	t.lastID++
 	t.running[r.ID] = &pass{

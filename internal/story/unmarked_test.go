@@ -4,6 +4,8 @@
 package story
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -46,4 +48,51 @@ func TestAnOperatorThatMarksNothing(t *testing.T) {
 	add(4*time.Minute, lens.Event{Process: &lens.Process{Started: true}})
 	add(4*time.Minute, wrote(3, 0, "update", shop("Shop", "web", "3")))
 	expect(time.Hour, false) // it was not built to mark anything, which was said when it was built
+}
+
+// TestRefusedCreates has operators that mark nothing. Many create their objects each time, and the answer that an object exists is
+// what they expect.
+func TestRefusedCreates(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		status       int
+		reason, want string
+	}{
+		"it exists": {409, "AlreadyExists", ""},
+		"forbidden": {403, "Forbidden", "1 deployments/web <unknown> [create deployments/web] failed"},
+	} {
+		create := wrote(1, 0, "create", shop("Deployment", "web", "2"))
+		create.Request.Object, create.Request.Status, create.Request.Reason = nil, test.status, test.reason
+		if got := say(play(create)); got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// TestNews has an operator that marks nothing, and that repeats a write after something arrived: only what another client changed
+// begins another reconcile.
+func TestNews(t *testing.T) {
+	t.Parallel()
+	last := shop("Deployment", fmt.Sprint("web-", maxWrites), "90", ownedByWeb)
+	listed, same := delivered("ADDED", shop("Shop", "web", "98"), 0), delivered("MODIFIED", shop("Shop", "web", "99"), 0)
+	listed.Delivery.Initial, same.Delivery.Change = true, &lens.Change{None: true}
+	for name, test := range map[string]struct {
+		arrived lens.Event
+		want    int
+	}{
+		"a change":                    {delivered("MODIFIED", shop("Shop", "web", "99"), 0, "spec.size"), 2},
+		"an object":                   {delivered("ADDED", shop("Deployment", "other", "99", ownedByWeb), 0), 2},
+		"an echo of a write too many": {delivered("ADDED", last, 100+maxWrites), 1},
+		"a new list":                  {listed, 1},
+		"a resync":                    {same, 1},
+	} {
+		events := []lens.Event{wrote(1, 0, "update", shop("Shop", "web", "2"))}
+		for i := range uint64(maxWrites) {
+			events = append(events, wrote(101+i, 0, "create", shop("Deployment", fmt.Sprint("web-", i+1), strconv.FormatUint(59+i, 10), ownedByWeb)))
+		}
+		events = append(events, test.arrived, wrote(200, 0, "update", shop("Shop", "web", "100")))
+		if records := play(events...); len(records) != test.want {
+			t.Errorf("%s: the story is\n%s", name, say(records))
+		}
+	}
 }
