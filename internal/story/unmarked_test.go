@@ -96,3 +96,58 @@ func TestNews(t *testing.T) {
 		}
 	}
 }
+
+func TestGrouping(t *testing.T) {
+	t.Parallel()
+	later := func(e lens.Event, after time.Duration) lens.Event {
+		e.At = noon.Add(after)
+		return e
+	}
+	refused := wrote(2, 0, "update", shop("Shop", "web", ""))
+	refused.Request.Status, refused.Request.Reason = 409, "Conflict"
+	for _, test := range []struct {
+		name   string
+		events []lens.Event
+		want   string
+	}{
+		{"a pause", []lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			wrote(1, 0, "create", shop("Deployment", "web", "2", ownedByWeb)),
+			wrote(2, 0, "create", shop("Service", "web", "3", ownedByWeb)),
+			wrote(3, 0, "update", shop("Shop", "web", "4")),
+			later(delivered("MODIFIED", shop("Shop", "web", "5"), 0, "spec.size"), time.Second),
+			later(wrote(4, 0, "update", shop("Deployment", "web", "6", ownedByWeb)), time.Second+time.Millisecond),
+		}, `1 Shop/web <created Shop/web> [create Deployment/web] [create Service/web] [update Shop/web] succeeded
+2 Shop/web <updated Shop/web spec.size by kubectl> [update Deployment/web] succeeded`},
+		{"the same write after a change of another client", []lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			wrote(1, 0, "create", shop("Deployment", "web", "2", ownedByWeb)),
+			wrote(2, 0, "update", shop("Shop", "web", "3")),
+			later(delivered("MODIFIED", shop("Deployment", "web", "4", ownedByWeb), 0, "status.replicas"), 50*time.Millisecond),
+			later(wrote(3, 0, "update", shop("Shop", "web", "5")), 60*time.Millisecond),
+		}, `1 Shop/web <created Shop/web> [create Deployment/web] [update Shop/web] succeeded
+2 Shop/web <updated Deployment/web status.replicas by kubectl> [update Shop/web] succeeded`},
+		{"the same write after an echo", []lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			wrote(1, 0, "update", shop("Shop", "web", "2")),
+			later(delivered("MODIFIED", shop("Shop", "web", "2"), 1, "status.size"), 50*time.Millisecond),
+			later(wrote(2, 0, "update", shop("Shop", "web", "3")), 60*time.Millisecond),
+		}, `1 Shop/web <created Shop/web> [update Shop/web] [update Shop/web] succeeded`},
+		{"another write after a change of another client", []lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			wrote(1, 0, "create", shop("Deployment", "web", "2", ownedByWeb)),
+			later(delivered("MODIFIED", shop("Deployment", "web", "4", ownedByWeb), 0, "status.replicas"), 50*time.Millisecond),
+			later(wrote(2, 0, "update", shop("Shop", "web", "3")), 60*time.Millisecond),
+		}, `1 Shop/web <created Shop/web> [create Deployment/web] [update Shop/web] succeeded`},
+		{"a second attempt", []lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			refused,
+			later(delivered("MODIFIED", shop("Shop", "web", "2"), 0, "metadata.labels"), 50*time.Millisecond),
+			later(wrote(3, 0, "update", shop("Shop", "web", "3")), 60*time.Millisecond),
+		}, `1 Shop/web <created Shop/web> [update Shop/web] [update Shop/web] failed`},
+	} {
+		if got := say(play(test.events...)); got != test.want {
+			t.Errorf("%s: %s\ninstead of\n%s", test.name, got, test.want)
+		}
+	}
+}
