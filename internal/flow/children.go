@@ -317,6 +317,12 @@ func (p *Pass) OwnsField(object client.Object, path ...any) bool {
 	return owned != nil && owned.Has(fieldpath.MakePathOrDie(path...))
 }
 
+// WritersOf names the managers, other than us, that have set a field of a child that is not applied; empty if there are none.
+// The child must be from the server: caches drop the entries of managers that have set only metadata.
+func (p *Pass) WritersOf(live client.Object, path ...any) string {
+	return writersOf(live, entriesOf(p.fieldOwner), fieldpath.MakePathOrDie(path...))
+}
+
 // ForeignFields returns the fields outside of metadata and status that other managers have set, that are not ours, and
 // that they have no right to: the name of each field without the keys of list items, and the manager. It is for children
 // that are not applied.

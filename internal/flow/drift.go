@@ -214,19 +214,24 @@ func (d drift) describe(live metav1.Object, owner string) string {
 }
 
 func describeLost(live metav1.Object, owner string, path fieldpath.Path) string {
+	by := writersOf(live, appliedBy(owner, live), path)
+	if by == "" {
+		return fieldText(path) + " was removed"
+	}
+	return fmt.Sprintf("%s was changed by %s", fieldText(path), by)
+}
+
+// writersOf names the other managers of a field; empty if there are none.
+func writersOf(live metav1.Object, isOurs func(*metav1.ManagedFieldsEntry) bool, path fieldpath.Path) string {
 	var managers []string
-	isOurs := appliedBy(owner, live)
 	for _, entry := range live.GetManagedFields() {
 		fields := fieldsOf(&entry)
 		if fields != nil && !isOurs(&entry) && entry.Subresource != "status" && (fields.Has(path) || hasBelow(fields, path)) {
 			managers = append(managers, entry.Manager)
 		}
 	}
-	if len(managers) == 0 {
-		return fieldText(path) + " was removed"
-	}
 	slices.Sort(managers)
-	return fmt.Sprintf("%s was changed by %s", fieldText(path), strings.Join(slices.Compact(managers), " and "))
+	return strings.Join(slices.Compact(managers), " and ")
 }
 
 func hasBelow(fields *fieldpath.Set, path fieldpath.Path) bool {

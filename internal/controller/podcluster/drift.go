@@ -123,12 +123,12 @@ func driftOf(owned ownership, pod *corev1.Pod, every belonging, template *shared
 	for _, name := range slices.Sorted(maps.Keys(every.labels)) {
 		if pod.Labels[name] != every.labels[name] {
 			found.labels[name] = every.labels[name]
-			found.metadata = append(found.metadata, "metadata.labels."+name+" was changed")
+			found.metadata = append(found.metadata, "metadata.labels."+name+wasChanged)
 		}
 	}
 	if !hasReference(pod, every.owner) {
 		found.owner = &every.owner
-		found.metadata = append(found.metadata, "metadata.ownerReferences was changed")
+		found.metadata = append(found.metadata, "metadata.ownerReferences"+wasChanged)
 	}
 	if template != nil {
 		found.compare(owned, pod, template)
@@ -151,7 +151,7 @@ func (d *podDrift) compare(owned ownership, pod *corev1.Pod, template *sharedv1.
 					continue
 				}
 				into[name] = want[name]
-				d.metadata = append(d.metadata, "metadata."+what+"."+name+" was changed")
+				d.metadata = append(d.metadata, "metadata."+what+"."+name+wasChanged)
 			}
 		}
 		differing("labels", template.Metadata.Labels, pod.Labels, d.labels)

@@ -149,6 +149,24 @@ func TestAContestedLabelHidesNoOtherEdit(t *testing.T) {
 	}
 }
 
+// The event says who changed the metadata. What was removed has no writer any more.
+func TestWritersOfMetadataAreNamed(t *testing.T) {
+	d := newDesk(t, "{podReplicas: 1, image: a, template: {metadata: {annotations: {example.com/a.b: c}}}}")
+	d.settle()
+	for want, edit := range map[string]func(*corev1.Pod){
+		"metadata.labels." + flow.LabelInstance + " was changed by rival": func(pod *corev1.Pod) { pod.Labels[flow.LabelInstance] = "mine" },
+		"metadata.annotations.example.com/a.b was changed by rival":       func(pod *corev1.Pod) { pod.Annotations["example.com/a.b"] = "d" },
+		"metadata.labels." + flow.LabelKind + " was changed":              func(pod *corev1.Pod) { delete(pod.Labels, flow.LabelKind) },
+	} {
+		d.events()
+		d.edit(edit)
+		d.settle()
+		if found := d.events(); len(found) != 1 || !strings.HasSuffix(found[0], "Restored Pod web-0: "+want) {
+			t.Errorf("the events are %q instead of %s", found, want)
+		}
+	}
+}
+
 // A tool that applies an old copy of a pod after each change reverts the metadata and the rest.
 func TestARivalOfLabelAndImageIsNotFoughtWithoutEnd(t *testing.T) {
 	d := newDesk(t, "{podReplicas: 1, image: a}")

@@ -299,7 +299,8 @@ func (r *Reconciler) restorePod(ctx context.Context, s *scope, m *member, after 
 	if err != nil {
 		return outcome{err: err, taken: true}
 	}
-	done := r.patchPod(ctx, s, m.pod, after, "Restored Pod %s: "+strings.ReplaceAll(strings.Join(fields, ", "), "%", "%%"))
+	texts := r.withWriters(ctx, s, m.pod, &corev1.Pod{}, fields)
+	done := r.patchPod(ctx, s, m.pod, after, "Restored Pod %s: "+strings.ReplaceAll(strings.Join(texts, ", "), "%", "%%"))
 	if done.err != nil {
 		done.change = ""
 	}

@@ -214,15 +214,15 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 	var lost []string
 	for _, name := range slices.Sorted(maps.Keys(wanted.Labels)) {
 		if before.Labels[name] != wanted.Labels[name] {
-			lost = append(lost, "metadata.labels."+name+" was changed")
+			lost = append(lost, "metadata.labels."+name+wasChanged)
 		}
 	}
 	if !hasReference(before, wanted.OwnerReferences[0]) {
-		lost = append(lost, "metadata.ownerReferences was changed")
+		lost = append(lost, "metadata.ownerReferences"+wasChanged)
 	}
 	isOld := before.Revision < number && s.pass.OwnsField(before, "revision")
 	if before.Revision != number && !isOld {
-		lost = append(lost, "revision was changed")
+		lost = append(lost, "revision"+wasChanged)
 	}
 	if !isOld && len(lost) == 0 || !before.DeletionTimestamp.IsZero() || !metav1.IsControlledBy(before, s.cluster) {
 		return nil
@@ -240,6 +240,7 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 		s.contest(err)
 		return nil
 	}
+	texts := r.withWriters(ctx, s, before, &appsv1.ControllerRevision{}, lost)
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	hidden, err := r.patch(ctx, s, after, patch)
 	if err != nil {
@@ -257,7 +258,7 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 	if restored != nil {
 		restored()
 	}
-	s.pass.Restored("Restored ControllerRevision %s: %s", before.Name, strings.Join(lost, ", "))
+	s.pass.Restored("Restored ControllerRevision %s: %s", before.Name, strings.Join(texts, ", "))
 	return nil
 }
 
