@@ -204,6 +204,14 @@ mutants: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
 mutants: build ## Break the fleet on purpose, and write to docs/mutants.md what prove finds
 	go run ./test/mutants $(MUTANTS)
 
+# make test runs a few of these campaigns. Each takes half a minute or more.
+.PHONY: defects
+defects: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
+defects: export OPDOCK_PROGRAM := $(CURDIR)/$(OPDOCK)
+defects: export OPDOCK_TEST_DEFECTS := all
+defects: build ## Run campaigns on operators with all known defects, one for each family at least
+	go test -timeout 60m -p 1 ./test/prove ./test/scaffold -run 'Campaign|OlderList'
+
 .PHONY: compatibility
 compatibility: export OPDOCK_CONTROLPLANE := $(CURDIR)/$(CONTROLPLANE)
 compatibility: build ## Build and run operators with all supported versions of controller-runtime

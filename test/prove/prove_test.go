@@ -25,11 +25,11 @@ func TestMain(m *testing.M) {
 	os.Exit(testenv.Main(m))
 }
 
-// skipRare skips a case that is tried only with OPDOCK_TEST_DEFECTS=all: each takes half a minute.
+// skipRare skips a case that only `make defects` tries: each takes half a minute.
 func skipRare(t *testing.T, rare bool) {
 	t.Helper()
 	if rare && os.Getenv("OPDOCK_TEST_DEFECTS") != "all" {
-		t.Skip("only with OPDOCK_TEST_DEFECTS=all")
+		t.Skip("make defects tries it")
 	}
 }
 

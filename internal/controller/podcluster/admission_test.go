@@ -15,16 +15,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/events"
-	clocktesting "k8s.io/utils/clock/testing"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	"github.com/opdock/opdock/internal/flow"
 )
 
@@ -87,27 +82,13 @@ func (a *admission) client(server client.WithWatch) client.Client {
 func TestAdmissionThatChangesTheLabel(t *testing.T) {
 	for _, of := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
 		t.Run(reflect.TypeOf(of).Elem().Name(), func(t *testing.T) {
-			cluster := clusterOf(t, "{podReplicas: 2, image: a}")
-			server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster).WithStatusSubresource(cluster).WithReturnManagedFields().
-				WithIndex(&corev1.Pod{}, clusterIndex, clusterKeys).WithIndex(&appsv1.ControllerRevision{}, clusterIndex, clusterKeys).Build()
-			platform := &admission{of: of}
-			recorder := events.NewFakeRecorder(1000)
-			r := &Reconciler{Client: platform.client(server), Reader: server, Now: func() time.Time { return noon }}
-			whole := &flow.Reconciler[*kubegroupv1.PodCluster]{
-				Kind: r.Kind(), Client: server, Reader: server, Events: recorder, Clock: clocktesting.NewFakePassiveClock(noon),
-			}
-			pass := func() (ready string, err error) {
-				_, err = whole.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cluster)})
-				live := &kubegroupv1.PodCluster{}
-				if err := server.Get(t.Context(), client.ObjectKeyFromObject(cluster), live); err != nil {
-					t.Fatal(err)
-				}
-				condition := meta.FindStatusCondition(live.Status.Conditions, "Ready")
-				return condition.Reason + " " + condition.Message, err
-			}
+			d := newDesk(t, "{podReplicas: 2, image: a}")
+			platform := d.admission
+			platform.of = of
 			for range 4 {
-				if ready, err := pass(); err == nil || !strings.HasPrefix(ready, flow.ReasonLabelChanged+" ") || !strings.Contains(ready, `="platform"`) {
-					t.Errorf("got %v and %s", err, ready)
+				ready, _, err := d.pass()
+				if err == nil || ready.Reason != flow.ReasonLabelChanged || !strings.Contains(ready.Message, `="platform"`) {
+					t.Errorf("it is %+v (%v)", ready, err)
 				}
 			}
 			want := []string{"web-0", "web-1"}
@@ -118,23 +99,13 @@ func TestAdmissionThatChangesTheLabel(t *testing.T) {
 			if !slices.Equal(platform.created, want) || platform.waits > 1 {
 				t.Errorf("pods %v were created, and reads wait for %d writes of objects that no cache gets", platform.created, platform.waits)
 			}
-			close(recorder.Events)
-			for event := range recorder.Events {
+			for _, event := range d.events() {
 				if strings.Contains(event, "Restored") {
 					t.Errorf("the event is %s", event)
 				}
 			}
-
 			platform.of = nil
-			whole.Events = events.NewFakeRecorder(1000)
-			for range 3 {
-				if _, err := pass(); err != nil {
-					t.Error(err)
-				}
-			}
-			if ready, err := pass(); err != nil || !strings.HasPrefix(ready, flow.ReasonReady+" ") {
-				t.Errorf("got %v and %s", err, ready)
-			}
+			d.settle()
 		})
 	}
 }
