@@ -48,7 +48,7 @@ func driftPlans(c *campaign) (plans []*Plan) {
 		}
 	}
 	for _, subject := range c.o.Subjects {
-		add("status", subject.GetKind()+" "+subject.GetNamespace()+"/"+subject.GetName(), "The status of "+subject.GetKind()+" "+subject.GetName()+" is wiped", 0, nil, nil)
+		add("status", nameOfObject(subject), "The status of "+subject.GetKind()+" "+subject.GetName()+" is wiped", 0, nil, nil)
 	}
 	return plans
 }

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // read reads an object as clusters have it.
@@ -68,5 +70,23 @@ func TestChildrenAreWhatTheOperatorWrote(t *testing.T) {
 	}
 	if left := c.children(1); len(left) > 0 {
 		t.Errorf("%s was there before the scenario", left[0].key)
+	}
+}
+
+// A custom resource whose kind has no namespaces has a status as well.
+func TestStatusIsWiped(t *testing.T) {
+	for _, namespace := range []string{"default", ""} {
+		c, live := sailing(), frigate()
+		live.SetNamespace(namespace)
+		c.o.Subjects = []*unstructured.Unstructured{live}
+		state := world.State{{Group: "sea.example.com", Resource: "frigates", Kind: "Frigate", Namespace: namespace, Name: "victory"}: live}
+		c.reference[1].state = state
+		wipes := slices.DeleteFunc(driftPlans(c), func(p *Plan) bool { return p.Variant != "status" })
+		if len(wipes) != 1 {
+			t.Fatalf("namespace %q: %d plans, want 1", namespace, len(wipes))
+		}
+		if _, err := drift(&run{campaign: c, world: world.Of(state)}, wipes[0]); err != nil {
+			t.Errorf("namespace %q: %v", namespace, err)
+		}
 	}
 }

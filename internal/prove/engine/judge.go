@@ -10,8 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/opdock/opdock/internal/prove/compare"
-	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // Severities.
@@ -206,12 +207,7 @@ func (c *campaign) differences(step int, found []compare.Difference) (wrong []*O
 const mostFields = 6
 
 func (c *campaign) isSubject(object string) bool {
-	for _, one := range c.o.Subjects {
-		if object == (world.Key{Kind: one.GetKind(), Namespace: one.GetNamespace(), Name: one.GetName()}).String() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.o.Subjects, func(one *unstructured.Unstructured) bool { return object == nameOfObject(one) })
 }
 
 // countDifferences finds objects that were created or deleted more often than undisturbed.

@@ -58,7 +58,7 @@ type undeletedError struct {
 }
 
 func (e *undeletedError) Error() string {
-	return "the deletion of " + nameOf(e.live.GetKind(), e.live.GetNamespace(), e.live.GetName()) + " does not end"
+	return "the deletion of " + nameOfObject(e.live) + " does not end"
 }
 
 // orUndeleted adds a deletion that does not end to what is wrong after a step. Then the run has not broken down.
@@ -75,7 +75,7 @@ func (r *run) orUndeleted(step int, result *outcome, err error) error {
 		}
 	}
 	wrong := append(r.healthOf(step, left.over), &Observation{
-		Step: step, Verdict: "deletion", Severity: high, Object: nameOf(live.GetKind(), live.GetNamespace(), live.GetName()),
+		Step: step, Verdict: "deletion", Severity: high, Object: nameOfObject(live),
 		Title: "The deletion of a " + live.GetKind() + " does not end",
 		Want:  "absent", Got: "it waits for its finalizers: " + strings.Join(live.GetFinalizers(), ", "),
 	})
