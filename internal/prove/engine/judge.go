@@ -184,13 +184,13 @@ func (c *campaign) differences(step int, found []compare.Difference) (wrong []*O
 		switch {
 		case d.Path == "" && d.Got == "absent":
 			o.Title = aKind(kind) + " is missing at the end"
+		case d.Path == "" && d.Want == "absent" && d.Got != "present":
+			o.Verdict, o.Title = "foreign", aKind(kind)+" that does not belong to the operator is gone"
 		case d.Path == "" && ends:
 			o.Verdict, o.Title = "leftovers", aKind(kind)+" is left behind after everything was deleted"
 			if c.isSubject(d.Object) {
 				o.Verdict, o.Title = "deletion", "The deletion of a "+kind+" does not end"
 			}
-		case d.Path == "" && d.Want == "absent" && d.Got != "present":
-			o.Verdict, o.Title = "foreign", aKind(kind)+" that does not belong to the operator is gone"
 		case d.Path == "":
 			o.Title = "The objects differ from the undisturbed run: " + kind
 		case d.IsStatus():

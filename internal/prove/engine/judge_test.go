@@ -38,6 +38,8 @@ func TestDifferencesBecomeObservations(t *testing.T) {
 			[]string{"high deletion: The deletion of a Frigate does not end []: present instead of absent"}},
 		"an object of another owner": {create, []compare.Difference{{Object: "ConfigMap default/old", Want: "absent", Got: "gone, although it was there before"}},
 			[]string{"high foreign: A ConfigMap that does not belong to the operator is gone []: gone, although it was there before instead of absent"}},
+		"an object of another owner, at the end": {end, []compare.Difference{{Object: "ConfigMap default/old", Want: "absent", Got: "gone, although it was there before"}},
+			[]string{"high foreign: A ConfigMap that does not belong to the operator is gone []: gone, although it was there before instead of absent"}},
 		"a field": {create, []compare.Difference{{Object: "Deployment default/victory", Path: "spec.replicas", Want: "2", Got: "3"}},
 			[]string{"high end-state: A Deployment differs from the undisturbed run [spec.replicas]: spec.replicas is 3 instead of spec.replicas is 2"}},
 		"fields of one object are one observation": {create, []compare.Difference{
