@@ -136,6 +136,8 @@ type campaign struct {
 	// effects are the properties of which other valid values were tried, and whether that changed anything.
 	effects     map[string]bool
 	effectsLock sync.Mutex
+	// unplanned is what no plans could be made for, and why.
+	unplanned []report.NotTried
 	// shown means that a run of Only was recorded.
 	shown atomic.Bool
 
