@@ -28,8 +28,10 @@ import (
 type Step struct {
 	Name string
 	Do   func(ctx context.Context, objects client.Client) error
-	// Ends means that nothing is left after it, and Elsewhere that it changes objects which are neither Subjects nor Others.
-	Ends, Elsewhere bool
+	// Deletes means that it deletes custom resources, and Ends that nothing is left of the scenario after it.
+	Deletes, Ends bool
+	// Elsewhere means that it changes objects which are neither Subjects nor Others.
+	Elsewhere bool
 }
 
 // Options say what a campaign is about.

@@ -90,3 +90,38 @@ func TestStatusIsWiped(t *testing.T) {
 		}
 	}
 }
+
+// Plans that need all objects begin before a custom resource is deleted, however the scenario ends.
+func TestStepWithMostObjects(t *testing.T) {
+	for about, test := range map[string]struct {
+		steps []Step
+		want  int
+	}{
+		"everything is deleted":              {[]Step{{}, {}, {Deletes: true, Ends: true}}, 2},
+		"the custom resource is, and others": {[]Step{{}, {Deletes: true}, {Ends: true}}, 1},
+		"one custom resource is":             {[]Step{{}, {Deletes: true}, {}, {Deletes: true, Ends: true}}, 1},
+		"nothing is":                         {[]Step{{}, {}, {}}, 2},
+	} {
+		c := sailing()
+		if c.o.Steps = test.steps; c.fullest() != test.want {
+			t.Errorf("%s: got %d, want %d", about, c.fullest(), test.want)
+		}
+	}
+}
+
+// A finalizer holds up the deletion of what goes with a custom resource, also if the scenario deletes other objects later.
+func TestDeletionsThatAreHeldUp(t *testing.T) {
+	held := func(c *campaign) (objects []string) {
+		for _, p := range driftPlans(c) {
+			if p.Variant == "finalizer" {
+				objects = append(objects, p.Object)
+			}
+		}
+		return objects
+	}
+	c := sailing()
+	c.o.Steps[2] = Step{Name: "delete", Deletes: true}
+	expectLines(t, held(c), "Deployment default/victory")
+	c.reference[2].state = c.reference[1].state
+	expectLines(t, held(c)) // nobody deletes it
+}

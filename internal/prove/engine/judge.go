@@ -163,7 +163,7 @@ func (c *campaign) ignoresField(family string, step int, d compare.Difference) b
 // differences turns differences into observations: one for each object, and none for consequences of others.
 func (c *campaign) differences(step int, found []compare.Difference) (wrong []*Observation) {
 	grave := slices.ContainsFunc(found, func(d compare.Difference) bool { return !d.IsStatus() })
-	ends := c.o.Steps[step].Ends
+	ends, deletes := c.o.Steps[step].Ends, c.o.Steps[step].Deletes
 	byObject := map[string]*Observation{}
 	for _, d := range found {
 		if grave && d.IsStatus() {
@@ -186,11 +186,10 @@ func (c *campaign) differences(step int, found []compare.Difference) (wrong []*O
 			o.Title = aKind(kind) + " is missing at the end"
 		case d.Path == "" && d.Want == "absent" && d.Got != "present":
 			o.Verdict, o.Title = "foreign", aKind(kind)+" that does not belong to the operator is gone"
+		case d.Path == "" && (ends || deletes) && c.isSubject(d.Object):
+			o.Verdict, o.Title = "deletion", "The deletion of a "+kind+" does not end"
 		case d.Path == "" && ends:
 			o.Verdict, o.Title = "leftovers", aKind(kind)+" is left behind after everything was deleted"
-			if c.isSubject(d.Object) {
-				o.Verdict, o.Title = "deletion", "The deletion of a "+kind+" does not end"
-			}
 		case d.Path == "":
 			o.Title = "The objects differ from the undisturbed run: " + kind
 		case d.IsStatus():

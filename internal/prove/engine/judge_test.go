@@ -67,6 +67,18 @@ func TestDifferencesBecomeObservations(t *testing.T) {
 	}
 }
 
+// The step that deletes a custom resource may not be the last that deletes something.
+func TestDeletionsBeforeTheEnd(t *testing.T) {
+	c := sailing()
+	c.o.Steps[1].Deletes = true
+	wrong := c.differences(1, []compare.Difference{{Object: "Frigate default/victory", Want: "absent", Got: "present"}, {Object: "Job default/a", Want: "absent", Got: "present"}})
+	var got []string
+	for _, o := range wrong {
+		got = append(got, o.Verdict+" "+o.Object)
+	}
+	expectLines(t, got, "deletion Frigate default/victory", "end-state Job default/a") // which may go later
+}
+
 func TestObservationsNameAFewFields(t *testing.T) {
 	var found []compare.Difference
 	for i := range 3 * mostFields {

@@ -69,7 +69,7 @@ func (r *run) orUndeleted(step int, result *outcome, err error) error {
 	}
 	c, live := r.campaign, left.live
 	for i, s := range c.reference {
-		if _, stays := find(s.state, live); stays != nil && c.o.Steps[i].Ends {
+		if _, stays := find(s.state, live); stays != nil && c.o.Steps[i].Ends { // by then a step has deleted it
 			result.skipped = err.Error() + " undisturbed either"
 			return nil
 		}
