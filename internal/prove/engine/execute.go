@@ -127,6 +127,7 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 		return err
 	}
 	r.activity.take() // the effects of a mere restart were judged before
+	r.log.take()
 	d, err := one.disturb(r, p)
 	if err != nil {
 		return err

@@ -62,9 +62,7 @@ const withoutPause = "The operator reconciles without a pause"
 // healthOf returns problems of an operator that do not depend on the disturbance.
 func (r *run) healthOf(step int, over rested) (wrong []*Observation) {
 	panics, refused := r.activity.take()
-	for _, text := range slices.Compact(panics) {
-		wrong = append(wrong, &Observation{Step: step, Verdict: "panic", Severity: high, Title: "The operator panics while it reconciles", Want: "no panic", Got: firstLine(text)})
-	}
+	wrong = r.panicsOf(step, panics)
 	for _, how := range r.exits {
 		wrong = append(wrong, &Observation{Step: step, Verdict: "exit", Severity: high, Title: "The operator exits by itself", Want: "it keeps running", Got: how})
 	}
