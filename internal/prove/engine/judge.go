@@ -122,21 +122,21 @@ func (r *run) judge(step int, over rested, changes int) (wrong []*Observation) {
 	return wrong
 }
 
-// agrees reports whether the state equals the undisturbed state.
+// agrees reports whether the state equals the undisturbed state, apart from what the scenario ignores.
 func (r *run) agrees(step, changes int) bool {
 	c := r.campaign
 	want := c.reference[step]
 	return len(r.deviations(step)) == 0 &&
-		(changes < 0 || len(c.countDifferences(step, want.counts, r.countsSince(changes))) == 0)
+		(changes < 0 || len(c.relevant(r.family, c.countDifferences(step, want.counts, r.countsSince(changes)))) == 0)
 }
 
 // deviations returns the differences from the undisturbed state, without those that the scenario ignores. An ignored
-// field does not hide other fields of the same object.
+// field does not hide other fields of the same object, and an ignored object does not hide others.
 func (r *run) deviations(step int) []compare.Difference {
 	c := r.campaign
 	found := c.mask.Differences(c.reference[step].shape, r.shape())
 	return slices.DeleteFunc(found, func(d compare.Difference) bool {
-		return isTrace(r.family, r.setting, d) || c.ignoresField(r.family, step, d)
+		return isTrace(r.family, r.setting, d) || c.ignoresDifference(r.family, step, d)
 	})
 }
 
@@ -146,16 +146,9 @@ func isTrace(family string, s setting, d compare.Difference) bool {
 	return family == "input" && d.Path != "" && isPast(d, compare.Shape{}) && !s.lags(d.Want, d.Got)
 }
 
-// ignoresField reports whether the scenario ignores one field of an object.
-func (c *campaign) ignoresField(family string, step int, d compare.Difference) bool {
-	if d.Path == "" {
-		return false // the verdict on a whole object depends on more than that
-	}
-	o := &Observation{Family: family, Step: step, Verdict: "end-state", Object: d.Object, Fields: []string{d.Path}}
-	if d.IsStatus() {
-		o.Verdict = "status"
-	}
-	return c.ignores(o)
+// ignoresDifference reports whether the scenario ignores one field of an object, or whether there is one.
+func (c *campaign) ignoresDifference(family string, step int, d compare.Difference) bool {
+	return len(c.relevant(family, c.differences(step, []compare.Difference{d}))) == 0
 }
 
 // differences turns differences into observations: one for each object, and none for consequences of others.

@@ -184,7 +184,7 @@ func TestFieldsThatAreIgnored(t *testing.T) {
 		"no status":      {"crash", compare.Difference{Object: "Frigate default/victory", Path: "spec.seen"}, false},
 		"a whole object": {"crash", compare.Difference{Object: "Frigate default/victory", Want: "present", Got: "absent"}, false},
 	} {
-		if got := c.ignoresField(test.family, 0, test.d); got != test.want {
+		if got := c.ignoresDifference(test.family, 0, test.d); got != test.want {
 			t.Errorf("%s: ignored %v, want %v", about, got, test.want)
 		}
 	}
