@@ -12,16 +12,9 @@ import (
 
 func TestOneCampaignAtATime(t *testing.T) {
 	dir := t.TempDir()
-	left := filepath.Join(dir, "campaign-1", "run-2")
-	if err := os.MkdirAll(left, 0o700); err != nil {
-		t.Fatal(err)
-	}
 	first, err := hold(dir)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("what a killed campaign has left is still there: %v", err)
 	}
 	if _, err := hold(dir); !errors.Is(err, ErrRunning) {
 		t.Errorf("a second campaign gets %v", err)
@@ -34,4 +27,26 @@ func TestOneCampaignAtATime(t *testing.T) {
 		t.Fatalf("after the first has ended: %v", err)
 	}
 	second.Close()
+}
+
+func TestFilesOfKilledCampaigns(t *testing.T) {
+	dir := t.TempDir()
+	left := map[string]bool{ // whether it stays
+		"campaign-1/run-2": false, "upgrade-3/release": false, "install-4": false, "build": true, "upgrade-notes": true,
+	}
+	for name := range left {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, err := hold(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	for name, stays := range left {
+		if _, err := os.Stat(filepath.Join(dir, name)); errors.Is(err, os.ErrNotExist) == stays {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

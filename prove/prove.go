@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"time"
 
@@ -232,15 +233,26 @@ func hold(dir string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("locking the state directory: %w", err)
 	}
-	left, err := filepath.Glob(filepath.Join(dir, "campaign-*"))
-	for _, one := range left {
-		err = errors.Join(err, os.RemoveAll(one))
-	}
-	if err != nil {
+	if err := removeLeftovers(dir); err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("removing the files of an earlier campaign: %w", err)
 	}
 	return lock, nil
+}
+
+// ofCampaign matches the directories that a campaign creates and removes again. The number keeps directories that a user has put there.
+var ofCampaign = regexp.MustCompile(`^(campaign|install|upgrade)-[0-9]+$`)
+
+// removeLeftovers removes the directories of killed campaigns. Only the holder of the lock may call it: nothing but campaigns uses
+// the state directory, so none of them is in use.
+func removeLeftovers(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, one := range entries {
+		if one.IsDir() && ofCampaign.MatchString(one.Name()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, one.Name())))
+		}
+	}
+	return err
 }
 
 // ErrRunning is returned while another campaign of the same project runs.

@@ -55,10 +55,13 @@ func stepsOf(e *engine.Options, s *scenario.Scenario, definitions []*unstructure
 			}
 		}
 	}
+	var there []*unstructured.Unstructured
 	for i := range s.Steps {
 		step := &s.Steps[i]
+		before := there
+		there = play.after(step, before)
 		e.Steps = append(e.Steps, engine.Step{
-			Name: step.Name, Ends: step.Delete != nil && step.Delete.All, Elsewhere: play.changesElsewhere(step),
+			Name: step.Name, Deletes: play.deletesOwn(before, there), Ends: isEnd(step, before, there), Elsewhere: play.changesElsewhere(step),
 			Do: func(ctx context.Context, objects client.Client) error { return play.do(ctx, objects, step) },
 		})
 	}
@@ -102,6 +105,40 @@ func (p *script) add(e *engine.Options, object *unstructured.Unstructured) {
 	default:
 		e.Others = append(e.Others, object)
 	}
+}
+
+// after returns those objects of the scenario that exist after a step.
+func (p *script) after(step *scenario.Step, before []*unstructured.Unstructured) []*unstructured.Unstructured {
+	switch {
+	case step.Apply != nil:
+		return append(slices.Clone(before), step.Apply.Objects...)
+	case step.Delete != nil && step.Delete.All:
+		return nil
+	case step.Delete != nil:
+		deleted := p.find(step.Delete.Ref)
+		return slices.DeleteFunc(slices.Clone(before), func(one *unstructured.Unstructured) bool {
+			return isSame(one, deleted) || isNamespaceOf(deleted, one)
+		})
+	}
+	return before
+}
+
+// isEnd reports whether a step deletes the rest of what was applied.
+func isEnd(step *scenario.Step, before, after []*unstructured.Unstructured) bool {
+	return step.Delete != nil && len(after) == 0 && (step.Delete.All || len(before) > 0)
+}
+
+// isNamespaceOf reports whether an object is deleted together with a namespace.
+func isNamespaceOf(namespace, object *unstructured.Unstructured) bool {
+	return namespace.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Namespace"} && object.GetNamespace() == namespace.GetName()
+}
+
+// deletesOwn reports whether a custom resource that was there before a step is not there after it.
+func (p *script) deletesOwn(before, after []*unstructured.Unstructured) bool {
+	return slices.ContainsFunc(before, func(one *unstructured.Unstructured) bool {
+		_, own := p.own[one.GroupVersionKind().GroupKind()]
+		return own && !slices.ContainsFunc(after, func(left *unstructured.Unstructured) bool { return isSame(left, one) })
+	})
 }
 
 // isSame reports whether two objects have the same kind and name.

@@ -98,3 +98,48 @@ func TestStepsThatChangeObjectsOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// The end of a scenario need not be one step, and need not say that everything is deleted.
+func TestStepsThatDelete(t *testing.T) {
+	const nothing, custom, end, customAndEnd = "-", "deletes", "ends", "deletes, ends"
+	frigate, port := applied("Frigate", map[string]int64{"victory": 100}), applied("Port", map[string]int64{"victory": 1})
+	remove := func(kind, name string) scenario.Step {
+		return scenario.Step{Name: "delete", Delete: &scenario.Delete{Ref: scenario.Ref{Kind: kind, Name: name}}}
+	}
+	all := scenario.Step{Name: "delete", Delete: &scenario.Delete{All: true}}
+	harbour := scenario.Step{Name: "apply", Apply: &scenario.Apply{Objects: []*unstructured.Unstructured{{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "default"},
+	}}}}}
+	for name, test := range map[string]struct {
+		steps []scenario.Step
+		want  []string
+	}{
+		"all at once":              {[]scenario.Step{frigate, port, all}, []string{nothing, nothing, customAndEnd}},
+		"the only object":          {[]scenario.Step{frigate, remove("Frigate", "victory")}, []string{nothing, customAndEnd}},
+		"one after the other":      {[]scenario.Step{frigate, port, remove("Frigate", "victory"), remove("Port", "victory")}, []string{nothing, nothing, custom, end}},
+		"the other way round":      {[]scenario.Step{frigate, port, remove("Port", "victory"), all}, []string{nothing, nothing, nothing, customAndEnd}},
+		"created again":            {[]scenario.Step{frigate, remove("Frigate", "victory"), frigate, all}, []string{nothing, customAndEnd, nothing, customAndEnd}},
+		"applied twice":            {[]scenario.Step{frigate, frigate, remove("Frigate", "victory")}, []string{nothing, nothing, customAndEnd}},
+		"an object of others":      {[]scenario.Step{remove("Pod", "victory"), frigate, remove("Pod", "victory"), all}, []string{nothing, nothing, nothing, customAndEnd}},
+		"the namespace with it":    {[]scenario.Step{harbour, frigate, remove("Namespace", "default")}, []string{nothing, nothing, customAndEnd}},
+		"an object of that name":   {[]scenario.Step{harbour, frigate, remove("ConfigMap", "default"), all}, []string{nothing, nothing, nothing, customAndEnd}},
+		"nothing, and it is there": {[]scenario.Step{frigate}, []string{nothing, nothing}},
+	} {
+		var got []string
+		for _, step := range played(test.steps...).Steps {
+			says := nothing
+			switch {
+			case step.Deletes && step.Ends:
+				says = customAndEnd
+			case step.Deletes:
+				says = custom
+			case step.Ends:
+				says = end
+			}
+			got = append(got, says)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}

@@ -41,11 +41,13 @@ type Mask struct {
 	Objects map[string]bool            `json:"objects,omitempty"`
 	// Stems are the prefixes of random names, by which objects are counted.
 	Stems map[string]bool `json:"stems,omitempty"`
+	// Elements are elements of lists, by the path of their key, that only one of two runs has.
+	Elements map[string]map[string]bool `json:"elements,omitempty"`
 }
 
 // NewMask returns a mask that hides nothing.
 func NewMask() *Mask {
-	return &Mask{Fields: map[string]map[string]bool{}, Objects: map[string]bool{}, Stems: map[string]bool{}}
+	return &Mask{Fields: map[string]map[string]bool{}, Objects: map[string]bool{}, Stems: map[string]bool{}, Elements: map[string]map[string]bool{}}
 }
 
 // Size is how much is masked.
@@ -83,11 +85,20 @@ func (m *Mask) Learn(a, b Shape) {
 			m.Objects[d.Object] = true
 			continue
 		}
-		if m.Fields[d.Object] == nil {
-			m.Fields[d.Object] = map[string]bool{}
+		note(m.Fields, d.Object, d.Path)
+		for _, element := range elementsIn(d.Path) {
+			if !a.Objects[d.Object].has(element) || !b.Objects[d.Object].has(element) {
+				note(m.Elements, d.Object, element)
+			}
 		}
-		m.Fields[d.Object][d.Path] = true
 	}
+}
+
+func note(in map[string]map[string]bool, object, path string) {
+	if in[object] == nil {
+		in[object] = map[string]bool{}
+	}
+	in[object][path] = true
 }
 
 // count counts objects with names that are known to be random.
@@ -106,29 +117,64 @@ func (m *Mask) count(shape Shape) Shape {
 	return counted
 }
 
-// Differences returns the differences from the expected state, without masked ones.
+// Differences returns the differences from the expected state, without masked ones. An undisturbed run led to that state.
 func (m *Mask) Differences(want, got Shape) []Difference {
-	return slices.DeleteFunc(differences(m.count(want), m.count(got)), func(d Difference) bool { return m.hides(d) })
+	return slices.DeleteFunc(differences(m.count(want), m.count(got)), func(d Difference) bool { return m.hides(d, want.Objects[d.Object]) })
 }
 
-func (m *Mask) hides(d Difference) bool {
+func (m *Mask) hides(d Difference, want Fields) bool {
 	if m.Objects[d.Object] || m.Fields[d.Object][d.Path] {
 		return true
 	}
 	// A list or a map that differs may have other elements each time.
 	for path := range m.Fields[d.Object] {
-		if strings.HasPrefix(path, d.Path+"[") || strings.HasPrefix(path, d.Path+".") || sameElement(path, d.Path) {
+		if strings.HasPrefix(path, d.Path+"[") || strings.HasPrefix(path, d.Path+".") || m.sameElement(d.Object, path, d.Path, want) {
 			return true
 		}
 	}
 	return false
 }
 
-var inBrackets = regexp.MustCompile(`\[[^\]]*\]`)
+var (
+	inBrackets = regexp.MustCompile(`\[[^\]]*\]`)
+	anIndex    = regexp.MustCompile(`\[\d+\]$`)
+)
 
-// sameElement says that two paths lead to the same field of any element.
-func sameElement(a, b string) bool {
-	return strings.Contains(a, "[") && inBrackets.ReplaceAllString(a, "[]") == inBrackets.ReplaceAllString(b, "[]")
+// sameElement reports whether two paths lead to the same field of elements that cannot be told apart: lists without a key have them in
+// any order, and keys may be random. Elements whose key is the same in all runs are compared one by one.
+func (m *Mask) sameElement(object, a, b string, want Fields) bool {
+	if !strings.Contains(a, "[") || inBrackets.ReplaceAllString(a, "[]") != inBrackets.ReplaceAllString(b, "[]") {
+		return false
+	}
+	isKnown := func(element string) bool {
+		return !anIndex.MatchString(element) && !m.Elements[object][element] && want.has(element)
+	}
+	inA, inB := elementsIn(a), elementsIn(b)
+	for i := range inA {
+		sameKey := inA[i][strings.LastIndex(inA[i], "["):] == inB[i][strings.LastIndex(inB[i], "["):]
+		if !sameKey && (isKnown(inA[i]) || isKnown(inB[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// elementsIn are the elements of lists that a path leads through.
+func elementsIn(path string) (elements []string) {
+	for _, at := range inBrackets.FindAllStringIndex(path, -1) {
+		elements = append(elements, path[:at[1]])
+	}
+	return elements
+}
+
+// has reports whether a field or an element is there.
+func (f Fields) has(path string) bool {
+	for one := range f {
+		if rest, begins := strings.CutPrefix(one, path); begins && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return false
 }
 
 const (

@@ -83,6 +83,32 @@ func TestMaskHidesWhatItLearned(t *testing.T) {
 			map[string]Fields{"A": {"list[0].id": "1", "list[1].id": "7", "list[1].size": "s"}}, map[string]Fields{"A": {"list[0].id": "2", "list[1].id": "7", "list[1].size": "s"}},
 			map[string]Fields{"A": {"list[0].id": "1", "list[1].id": "8", "list[1].size": "t"}}, []string{"A: list[1].size is t instead of s"},
 		},
+		"the same field of an element with a key": {
+			map[string]Fields{"A": {"env[TOKEN].value": "1", "env[USER].value": "me"}}, map[string]Fields{"A": {"env[TOKEN].value": "2", "env[USER].value": "me"}},
+			map[string]Fields{"A": {"env[TOKEN].value": "3", "env[USER].value": "you"}}, []string{"A: env[USER].value is you instead of me"},
+		},
+		"an element with another key each time": {
+			map[string]Fields{"A": {"volumes[a-1].name": "a-1", "volumes[data].size": "s"}}, map[string]Fields{"A": {"volumes[a-2].name": "a-2", "volumes[data].size": "s"}},
+			map[string]Fields{"A": {"volumes[a-3].name": "a-3", "volumes[data].size": "t"}}, []string{"A: volumes[data].size is t instead of s"},
+		},
+		"an element that stays among others": {
+			map[string]Fields{"A": {"volumes[a-1].size": "s", "volumes[data].size": "s"}}, map[string]Fields{"A": {"volumes[a-2].size": "s", "volumes[data].size": "s"}},
+			map[string]Fields{"A": {"volumes[a-3].size": "s", "volumes[data].size": "t"}}, []string{"A: volumes[data].size is t instead of s"},
+		},
+		"an element within one with another key each time": {
+			map[string]Fields{"A": {"containers[a-1].env[USER].value": "me"}}, map[string]Fields{"A": {"containers[a-2].env[USER].value": "me"}},
+			map[string]Fields{"A": {"containers[a-3].env[USER].value": "me"}}, nil,
+		},
+		"the same key in another element": {
+			map[string]Fields{"A": {"containers[main].env[TOKEN].value": "1", "containers[side].env[TOKEN].value": "7"}},
+			map[string]Fields{"A": {"containers[main].env[TOKEN].value": "2", "containers[side].env[TOKEN].value": "7"}},
+			map[string]Fields{"A": {"containers[main].env[TOKEN].value": "3", "containers[side].env[TOKEN].value": "8"}},
+			[]string{"A: containers[side].env[TOKEN].value is 8 instead of 7"},
+		},
+		"an element that only a disturbed run has": {
+			map[string]Fields{"A": {"env[TOKEN].value": "1"}}, map[string]Fields{"A": {"env[TOKEN].value": "2"}},
+			map[string]Fields{"A": {"env[TOKEN].value": "3", "env[DEBUG].value": "yes"}}, []string{"A: env[DEBUG].value is yes instead of absent"},
+		},
 		"a list that is empty at times": {
 			map[string]Fields{"A": {"list[0]": "1"}}, map[string]Fields{"A": {"list": "[]"}},
 			map[string]Fields{"A": {"list": "[]"}}, nil,

@@ -28,8 +28,10 @@ import (
 type Step struct {
 	Name string
 	Do   func(ctx context.Context, objects client.Client) error
-	// Ends means that nothing is left after it, and Elsewhere that it changes objects which are neither Subjects nor Others.
-	Ends, Elsewhere bool
+	// Deletes means that it deletes custom resources, and Ends that nothing is left of the scenario after it.
+	Deletes, Ends bool
+	// Elsewhere means that it changes objects which are neither Subjects nor Others.
+	Elsewhere bool
 }
 
 // Options say what a campaign is about.
@@ -136,6 +138,8 @@ type campaign struct {
 	// effects are the properties of which other valid values were tried, and whether that changed anything.
 	effects     map[string]bool
 	effectsLock sync.Mutex
+	// unplanned is what no plans could be made for, and why.
+	unplanned []report.NotTried
 	// shown means that a run of Only was recorded.
 	shown atomic.Bool
 

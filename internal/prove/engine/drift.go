@@ -29,7 +29,7 @@ func driftPlans(c *campaign) (plans []*Plan) {
 	for _, child := range c.children(step - 1) {
 		name := child.key.String()
 		add("delete", name, name+" is deleted by another user", 0, nil, nil)
-		if c.o.Steps[step].Ends {
+		if _, stays := c.reference[step].state[child.key]; !stays && (c.o.Steps[step].Deletes || c.o.Steps[step].Ends) {
 			add("finalizer", name, "A finalizer of another user holds up the deletion of "+name, 1, nil, nil)
 		}
 		for i, edit := range c.edits(child) {
@@ -48,18 +48,15 @@ func driftPlans(c *campaign) (plans []*Plan) {
 		}
 	}
 	for _, subject := range c.o.Subjects {
-		add("status", subject.GetKind()+" "+subject.GetNamespace()+"/"+subject.GetName(), "The status of "+subject.GetKind()+" "+subject.GetName()+" is wiped", 0, nil, nil)
+		add("status", nameOfObject(subject), "The status of "+subject.GetKind()+" "+subject.GetName()+" is wiped", 0, nil, nil)
 	}
 	return plans
 }
 
-// fullest returns the step before which most objects exist: the one that deletes everything, or the
-// last.
+// fullest returns the step before which most objects exist: the first that deletes custom resources, or the last.
 func (c *campaign) fullest() int {
-	for i := range c.o.Steps {
-		if c.o.Steps[i].Ends {
-			return i
-		}
+	if i := slices.IndexFunc(c.o.Steps, func(s Step) bool { return s.Deletes || s.Ends }); i >= 0 {
+		return i
 	}
 	return len(c.o.Steps) - 1
 }

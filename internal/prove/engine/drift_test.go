@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // read reads an object as clusters have it.
@@ -69,4 +71,57 @@ func TestChildrenAreWhatTheOperatorWrote(t *testing.T) {
 	if left := c.children(1); len(left) > 0 {
 		t.Errorf("%s was there before the scenario", left[0].key)
 	}
+}
+
+// A custom resource whose kind has no namespaces has a status as well.
+func TestStatusIsWiped(t *testing.T) {
+	for _, namespace := range []string{"default", ""} {
+		c, live := sailing(), frigate()
+		live.SetNamespace(namespace)
+		c.o.Subjects = []*unstructured.Unstructured{live}
+		state := world.State{{Group: "sea.example.com", Resource: "frigates", Kind: "Frigate", Namespace: namespace, Name: "victory"}: live}
+		c.reference[1].state = state
+		wipes := slices.DeleteFunc(driftPlans(c), func(p *Plan) bool { return p.Variant != "status" })
+		if len(wipes) != 1 {
+			t.Fatalf("namespace %q: %d plans, want 1", namespace, len(wipes))
+		}
+		if _, err := drift(&run{campaign: c, world: world.Of(state)}, wipes[0]); err != nil {
+			t.Errorf("namespace %q: %v", namespace, err)
+		}
+	}
+}
+
+// Plans that need all objects begin before a custom resource is deleted, however the scenario ends.
+func TestStepWithMostObjects(t *testing.T) {
+	for about, test := range map[string]struct {
+		steps []Step
+		want  int
+	}{
+		"everything is deleted":              {[]Step{{}, {}, {Deletes: true, Ends: true}}, 2},
+		"the custom resource is, and others": {[]Step{{}, {Deletes: true}, {Ends: true}}, 1},
+		"one custom resource is":             {[]Step{{}, {Deletes: true}, {}, {Deletes: true, Ends: true}}, 1},
+		"nothing is":                         {[]Step{{}, {}, {}}, 2},
+	} {
+		c := sailing()
+		if c.o.Steps = test.steps; c.fullest() != test.want {
+			t.Errorf("%s: got %d, want %d", about, c.fullest(), test.want)
+		}
+	}
+}
+
+// A finalizer holds up the deletion of what goes with a custom resource, also if the scenario deletes other objects later.
+func TestDeletionsThatAreHeldUp(t *testing.T) {
+	held := func(c *campaign) (objects []string) {
+		for _, p := range driftPlans(c) {
+			if p.Variant == "finalizer" {
+				objects = append(objects, p.Object)
+			}
+		}
+		return objects
+	}
+	c := sailing()
+	c.o.Steps[2] = Step{Name: "delete", Deletes: true}
+	expectLines(t, held(c), "Deployment default/victory")
+	c.reference[2].state = c.reference[1].state
+	expectLines(t, held(c)) // nobody deletes it
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -79,6 +80,7 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 	err = r.carryOut(ctx, p, one, result)
 	result.wrong, err = r.orDead(p.Step, result.wrong, err)
 	err = r.orUndeleted(p.Step-1, result, err)
+	result.wrong = c.relevant(p.Family, result.wrong)
 	if len(result.wrong) == 0 && result.skipped == "" {
 		result.skipped = result.excused // what else is wrong counts
 	}
@@ -93,7 +95,6 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 		result.failed = err
 	}
 	for _, wrong := range result.wrong {
-		wrong.Family = p.Family
 		r.locate(p, wrong)
 	}
 	if len(result.wrong) > 0 {
@@ -121,46 +122,23 @@ func isNotTaken(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
+// carryOut disturbs a step, judges how it ends, and goes on with the scenario unless that is wrong.
 func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome) error {
-	c := r.campaign
 	if _, err := r.settle(ctx); err != nil {
 		return err
 	}
 	r.activity.take() // the effects of a mere restart were judged before
+	r.log.take()
 	d, err := one.disturb(r, p)
 	if err != nil {
 		return err
 	}
 	changes, _ := r.world.Changes(0)
 	before := r.world.State()
-	r.board.step(d.faults)
-	if d.act != nil {
-		r.note(p.Says)
-		err = d.act(ctx)
-	} else {
-		err = r.do(ctx, p.Step)
-	}
+	over, err := r.disturb(ctx, p, d, result)
 	if err != nil {
 		return err
 	}
-	over, err := r.settle(ctx)
-	if err != nil {
-		return err
-	}
-	if d.broken != nil {
-		result.wrong = append(result.wrong, d.broken(over)...)
-	}
-	if d.claims != nil {
-		if err := r.hearClaims(ctx, d.claims, over, result); err != nil {
-			return err
-		}
-	}
-	if d.heal != nil {
-		if over, err = r.endDisturbance(ctx, d); err != nil {
-			return err
-		}
-	}
-	r.board.calm()
 	if d.mustHit && !r.board.wasHit() {
 		result.skipped = "the moment did not come again"
 		return nil
@@ -173,20 +151,56 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 		changes = -1
 	}
 	if d.deletes {
-		result.wrong = append(result.wrong, r.deletions(p.Step)...)
+		r.blame(result, r.deletions(p.Step)...)
 	}
 	if err := r.conclude(ctx, reached, over, changes, result); err != nil {
 		return err
 	}
 	if d.may != nil {
-		result.wrong = append(result.wrong, c.replaced(reached, before, r.world.State(), d.may)...)
+		r.blame(result, r.campaign.replaced(reached, before, r.world.State(), d.may)...)
 	}
-	for step := reached + 1; step < len(c.o.Steps) && len(result.wrong) == 0; step++ {
+	return r.goOn(ctx, reached+1, result)
+}
+
+// disturb does the step of a plan or what takes its place, looks at the operator while it is disturbed, and ends the disturbance.
+func (r *run) disturb(ctx context.Context, p *Plan, d *disturbance, result *outcome) (over rested, err error) {
+	r.board.step(d.faults)
+	defer r.board.calm()
+	if d.act != nil {
+		r.note(p.Says)
+		err = d.act(ctx)
+	} else {
+		err = r.do(ctx, p.Step)
+	}
+	if err != nil {
+		return over, err
+	}
+	if over, err = r.settle(ctx); err != nil {
+		return over, err
+	}
+	if d.broken != nil {
+		r.blame(result, d.broken(over)...)
+	}
+	if d.claims != nil {
+		if err := r.hearClaims(ctx, d.claims, over, result); err != nil {
+			return over, err
+		}
+	}
+	if d.heal == nil {
+		return over, nil
+	}
+	return r.endDisturbance(ctx, d)
+}
+
+// goOn does the remaining steps, as long as nothing is wrong.
+func (r *run) goOn(ctx context.Context, step int, result *outcome) error {
+	for ; step < len(r.campaign.o.Steps) && len(result.wrong) == 0; step++ {
 		r.board.step(nil)
 		if err := r.do(ctx, step); err != nil {
 			return err
 		}
-		if over, err = r.settle(ctx); err != nil {
+		over, err := r.settle(ctx)
+		if err != nil {
 			return err
 		}
 		if err := r.conclude(ctx, step, over, -1, result); err != nil {
@@ -207,8 +221,21 @@ func (r *run) conclude(ctx context.Context, step int, over rested, changes int, 
 	if excused != "" {
 		result.excused = excused
 	}
-	result.wrong = append(result.wrong, wrong...)
+	r.blame(result, wrong...)
 	return nil
+}
+
+// blame adds to what is wrong, without what the scenario ignores: that does not end a run.
+func (r *run) blame(result *outcome, wrong ...*Observation) {
+	result.wrong = append(result.wrong, r.campaign.relevant(r.family, wrong)...)
+}
+
+// relevant leaves out what the scenario ignores in a family.
+func (c *campaign) relevant(family string, wrong []*Observation) []*Observation {
+	for _, o := range wrong {
+		o.Family = family
+	}
+	return slices.DeleteFunc(wrong, c.ignores)
 }
 
 // confirmations is in how many replays a finding must be seen, or not be seen, to know which it is: at most three say it. Replays may

@@ -8,6 +8,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // An operator that keeps failing although nothing disturbs it does not get to what comes after the failure: it waits, for example, for
@@ -109,11 +113,14 @@ func (c *campaign) skipped(o *Observation, moments []seenMoment) bool {
 	return false
 }
 
+// nameOf names an object as plans, observations and masks do.
 func nameOf(kind, namespace, name string) string {
-	if namespace != "" {
-		name = namespace + "/" + name
-	}
-	return kind + " " + name
+	return world.Key{Kind: kind, Namespace: namespace, Name: name}.String()
+}
+
+// nameOfObject is the same for an object that is known as a whole.
+func nameOfObject(object *unstructured.Unstructured) string {
+	return nameOf(object.GetKind(), object.GetNamespace(), object.GetName())
 }
 
 // includes reports whether a write changed one of the fields, or made an object of which no field is wrong.

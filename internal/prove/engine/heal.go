@@ -48,7 +48,7 @@ func (r *run) hearClaims(ctx context.Context, claims func(context.Context) ([]*O
 	if excused != "" {
 		result.excused = excused
 	}
-	result.wrong = append(result.wrong, wrong...)
+	r.blame(result, wrong...)
 	return nil
 }
 

@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/opdock/opdock/internal/prove/report"
 	"github.com/opdock/opdock/internal/prove/values"
 )
 
@@ -20,7 +22,10 @@ import (
 const mostInputs = 120
 
 // inputPlans change one property of a custom resource, and take the change back.
-func inputPlans(c *campaign) (plans []*Plan) {
+func inputPlans(c *campaign) []*Plan { return c.inputs(c.operator.Definitions()) }
+
+// inputs are the plans for the kinds that these CRDs define.
+func (c *campaign) inputs(definitions []*unstructured.Unstructured) (plans []*Plan) {
 	step := c.fullest()
 	if step == 0 {
 		return nil
@@ -30,12 +35,14 @@ func inputPlans(c *campaign) (plans []*Plan) {
 		if live == nil {
 			continue
 		}
-		schema, scale := c.schemaOf(subject)
-		if schema == nil {
-			continue
-		}
 		plain := live.DeepCopy()
 		delete(plain.Object, "status")
+		// The cluster is watched in the preferred version of each kind, which may not be the one that the scenario applies.
+		schema, scale := schemaOf(live, definitions)
+		if err := checkInput(schema, plain); err != nil {
+			c.unplanned = append(c.unplanned, report.NotTried{Family: "input", What: "values of " + key.String(), Reason: err.Error()})
+			continue
+		}
 		proposals := values.Propose(schema, plain.Object, values.Options{Seed: int64(c.o.Seed), Max: mostInputs, ReplicasPath: scale, MaxReplicas: 8}) //nolint:gosec,mnd // any number will do; pods cost time
 		worth := worthStart(proposals)
 		for i, change := range proposals {
@@ -52,6 +59,17 @@ func inputPlans(c *campaign) (plans []*Plan) {
 		})
 	}
 	return plans
+}
+
+// checkInput returns why no values can be tried for an object.
+func checkInput(schema *apiextensionsv1.JSONSchemaProps, object *unstructured.Unstructured) error {
+	if schema == nil {
+		return errors.New("its CRD has no schema of " + object.GetAPIVersion())
+	}
+	if err := values.Check(schema, object.Object); err != nil {
+		return fmt.Errorf("it does not satisfy the schema of %s: %w", object.GetAPIVersion(), err)
+	}
+	return nil
 }
 
 // worthStart decides which changes are compared with a fresh start, which takes as long as another run: all that the operator
@@ -71,18 +89,18 @@ func worthStart(proposals []values.Change) []bool {
 }
 
 // schemaOf is the schema of a custom resource in its version, and where its replicas are.
-func (c *campaign) schemaOf(subject *unstructured.Unstructured) (schema *apiextensionsv1.JSONSchemaProps, replicas string) {
-	for _, definition := range c.operator.Definitions() {
+func schemaOf(object *unstructured.Unstructured, definitions []*unstructured.Unstructured) (schema *apiextensionsv1.JSONSchemaProps, replicas string) {
+	for _, definition := range definitions {
 		var crd apiextensionsv1.CustomResourceDefinition
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(definition.Object, &crd) != nil {
 			continue
 		}
-		if crd.Spec.Group != subject.GroupVersionKind().Group || crd.Spec.Names.Kind != subject.GetKind() {
+		if crd.Spec.Group != object.GroupVersionKind().Group || crd.Spec.Names.Kind != object.GetKind() {
 			continue
 		}
 		for i := range crd.Spec.Versions {
 			version := &crd.Spec.Versions[i]
-			if version.Name != subject.GroupVersionKind().Version || version.Schema == nil {
+			if version.Name != object.GroupVersionKind().Version || version.Schema == nil {
 				continue
 			}
 			if version.Subresources != nil && version.Subresources.Scale != nil {

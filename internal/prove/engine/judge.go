@@ -10,8 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/opdock/opdock/internal/prove/compare"
-	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // Severities.
@@ -61,9 +62,7 @@ const withoutPause = "The operator reconciles without a pause"
 // healthOf returns problems of an operator that do not depend on the disturbance.
 func (r *run) healthOf(step int, over rested) (wrong []*Observation) {
 	panics, refused := r.activity.take()
-	for _, text := range slices.Compact(panics) {
-		wrong = append(wrong, &Observation{Step: step, Verdict: "panic", Severity: high, Title: "The operator panics while it reconciles", Want: "no panic", Got: firstLine(text)})
-	}
+	wrong = r.panicsOf(step, panics)
 	for _, how := range r.exits {
 		wrong = append(wrong, &Observation{Step: step, Verdict: "exit", Severity: high, Title: "The operator exits by itself", Want: "it keeps running", Got: how})
 	}
@@ -123,21 +122,21 @@ func (r *run) judge(step int, over rested, changes int) (wrong []*Observation) {
 	return wrong
 }
 
-// agrees reports whether the state equals the undisturbed state.
+// agrees reports whether the state equals the undisturbed state, apart from what the scenario ignores.
 func (r *run) agrees(step, changes int) bool {
 	c := r.campaign
 	want := c.reference[step]
 	return len(r.deviations(step)) == 0 &&
-		(changes < 0 || len(c.countDifferences(step, want.counts, r.countsSince(changes))) == 0)
+		(changes < 0 || len(c.relevant(r.family, c.countDifferences(step, want.counts, r.countsSince(changes)))) == 0)
 }
 
 // deviations returns the differences from the undisturbed state, without those that the scenario ignores. An ignored
-// field does not hide other fields of the same object.
+// field does not hide other fields of the same object, and an ignored object does not hide others.
 func (r *run) deviations(step int) []compare.Difference {
 	c := r.campaign
 	found := c.mask.Differences(c.reference[step].shape, r.shape())
 	return slices.DeleteFunc(found, func(d compare.Difference) bool {
-		return isTrace(r.family, r.setting, d) || c.ignoresField(r.family, step, d)
+		return isTrace(r.family, r.setting, d) || c.ignoresDifference(r.family, step, d)
 	})
 }
 
@@ -147,22 +146,15 @@ func isTrace(family string, s setting, d compare.Difference) bool {
 	return family == "input" && d.Path != "" && isPast(d, compare.Shape{}) && !s.lags(d.Want, d.Got)
 }
 
-// ignoresField reports whether the scenario ignores one field of an object.
-func (c *campaign) ignoresField(family string, step int, d compare.Difference) bool {
-	if d.Path == "" {
-		return false // the verdict on a whole object depends on more than that
-	}
-	o := &Observation{Family: family, Step: step, Verdict: "end-state", Object: d.Object, Fields: []string{d.Path}}
-	if d.IsStatus() {
-		o.Verdict = "status"
-	}
-	return c.ignores(o)
+// ignoresDifference reports whether the scenario ignores one field of an object, or whether there is one.
+func (c *campaign) ignoresDifference(family string, step int, d compare.Difference) bool {
+	return len(c.relevant(family, c.differences(step, []compare.Difference{d}))) == 0
 }
 
 // differences turns differences into observations: one for each object, and none for consequences of others.
 func (c *campaign) differences(step int, found []compare.Difference) (wrong []*Observation) {
 	grave := slices.ContainsFunc(found, func(d compare.Difference) bool { return !d.IsStatus() })
-	ends := c.o.Steps[step].Ends
+	ends, deletes := c.o.Steps[step].Ends, c.o.Steps[step].Deletes
 	byObject := map[string]*Observation{}
 	for _, d := range found {
 		if grave && d.IsStatus() {
@@ -183,13 +175,12 @@ func (c *campaign) differences(step int, found []compare.Difference) (wrong []*O
 		switch {
 		case d.Path == "" && d.Got == "absent":
 			o.Title = aKind(kind) + " is missing at the end"
-		case d.Path == "" && ends:
-			o.Verdict, o.Title = "leftovers", aKind(kind)+" is left behind after everything was deleted"
-			if c.isSubject(d.Object) {
-				o.Verdict, o.Title = "deletion", "The deletion of a "+kind+" does not end"
-			}
 		case d.Path == "" && d.Want == "absent" && d.Got != "present":
 			o.Verdict, o.Title = "foreign", aKind(kind)+" that does not belong to the operator is gone"
+		case d.Path == "" && (ends || deletes) && c.isSubject(d.Object):
+			o.Verdict, o.Title = "deletion", "The deletion of a "+kind+" does not end"
+		case d.Path == "" && ends:
+			o.Verdict, o.Title = "leftovers", aKind(kind)+" is left behind after everything was deleted"
 		case d.Path == "":
 			o.Title = "The objects differ from the undisturbed run: " + kind
 		case d.IsStatus():
@@ -206,12 +197,7 @@ func (c *campaign) differences(step int, found []compare.Difference) (wrong []*O
 const mostFields = 6
 
 func (c *campaign) isSubject(object string) bool {
-	for _, one := range c.o.Subjects {
-		if object == (world.Key{Kind: one.GetKind(), Namespace: one.GetNamespace(), Name: one.GetName()}).String() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.o.Subjects, func(one *unstructured.Unstructured) bool { return object == nameOfObject(one) })
 }
 
 // countDifferences finds objects that were created or deleted more often than undisturbed.

@@ -38,6 +38,8 @@ func TestDifferencesBecomeObservations(t *testing.T) {
 			[]string{"high deletion: The deletion of a Frigate does not end []: present instead of absent"}},
 		"an object of another owner": {create, []compare.Difference{{Object: "ConfigMap default/old", Want: "absent", Got: "gone, although it was there before"}},
 			[]string{"high foreign: A ConfigMap that does not belong to the operator is gone []: gone, although it was there before instead of absent"}},
+		"an object of another owner, at the end": {end, []compare.Difference{{Object: "ConfigMap default/old", Want: "absent", Got: "gone, although it was there before"}},
+			[]string{"high foreign: A ConfigMap that does not belong to the operator is gone []: gone, although it was there before instead of absent"}},
 		"a field": {create, []compare.Difference{{Object: "Deployment default/victory", Path: "spec.replicas", Want: "2", Got: "3"}},
 			[]string{"high end-state: A Deployment differs from the undisturbed run [spec.replicas]: spec.replicas is 3 instead of spec.replicas is 2"}},
 		"fields of one object are one observation": {create, []compare.Difference{
@@ -63,6 +65,18 @@ func TestDifferencesBecomeObservations(t *testing.T) {
 			expectLines(t, got, test.want...)
 		})
 	}
+}
+
+// The step that deletes a custom resource may not be the last that deletes something.
+func TestDeletionsBeforeTheEnd(t *testing.T) {
+	c := sailing()
+	c.o.Steps[1].Deletes = true
+	wrong := c.differences(1, []compare.Difference{{Object: "Frigate default/victory", Want: "absent", Got: "present"}, {Object: "Job default/a", Want: "absent", Got: "present"}})
+	var got []string
+	for _, o := range wrong {
+		got = append(got, o.Verdict+" "+o.Object)
+	}
+	expectLines(t, got, "deletion Frigate default/victory", "end-state Job default/a") // which may go later
 }
 
 func TestObservationsNameAFewFields(t *testing.T) {
@@ -170,7 +184,7 @@ func TestFieldsThatAreIgnored(t *testing.T) {
 		"no status":      {"crash", compare.Difference{Object: "Frigate default/victory", Path: "spec.seen"}, false},
 		"a whole object": {"crash", compare.Difference{Object: "Frigate default/victory", Want: "present", Got: "absent"}, false},
 	} {
-		if got := c.ignoresField(test.family, 0, test.d); got != test.want {
+		if got := c.ignoresDifference(test.family, 0, test.d); got != test.want {
 			t.Errorf("%s: ignored %v, want %v", about, got, test.want)
 		}
 	}

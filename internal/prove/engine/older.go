@@ -259,7 +259,7 @@ func (r *run) changedSince(ctx context.Context, p *Plan, want compare.Shape) (wr
 	c, step := r.campaign, p.Step-1
 	differ := func() []compare.Difference {
 		found := c.mask.Differences(want, r.shape())
-		return slices.DeleteFunc(found, func(d compare.Difference) bool { return c.ignoresField(p.Family, step, d) })
+		return slices.DeleteFunc(found, func(d compare.Difference) bool { return c.ignoresDifference(p.Family, step, d) })
 	}
 	over, err := r.settleUntil(ctx, func() bool { return len(differ()) == 0 })
 	if err != nil {

@@ -118,7 +118,7 @@ func (r *run) createOwn(ctx context.Context, objects []*unstructured.Unstructure
 		err := r.objects.Create(ctx, one.DeepCopy(), client.FieldOwner(manager))
 		switch {
 		case apierrors.IsAlreadyExists(err):
-			return &unjudgedError{"the operator creates " + nameOf(one.GetKind(), one.GetNamespace(), one.GetName()) + " itself if it is missing"}
+			return &unjudgedError{"the operator creates " + nameOfObject(one) + " itself if it is missing"}
 		case err != nil:
 			return fmt.Errorf("creating %s %s: %w", one.GetKind(), one.GetName(), err)
 		}

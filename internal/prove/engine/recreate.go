@@ -58,7 +58,7 @@ type undeletedError struct {
 }
 
 func (e *undeletedError) Error() string {
-	return "the deletion of " + nameOf(e.live.GetKind(), e.live.GetNamespace(), e.live.GetName()) + " does not end"
+	return "the deletion of " + nameOfObject(e.live) + " does not end"
 }
 
 // orUndeleted adds a deletion that does not end to what is wrong after a step. Then the run has not broken down.
@@ -69,13 +69,13 @@ func (r *run) orUndeleted(step int, result *outcome, err error) error {
 	}
 	c, live := r.campaign, left.live
 	for i, s := range c.reference {
-		if _, stays := find(s.state, live); stays != nil && c.o.Steps[i].Ends {
+		if _, stays := find(s.state, live); stays != nil && c.o.Steps[i].Ends { // by then a step has deleted it
 			result.skipped = err.Error() + " undisturbed either"
 			return nil
 		}
 	}
 	wrong := append(r.healthOf(step, left.over), &Observation{
-		Step: step, Verdict: "deletion", Severity: high, Object: nameOf(live.GetKind(), live.GetNamespace(), live.GetName()),
+		Step: step, Verdict: "deletion", Severity: high, Object: nameOfObject(live),
 		Title: "The deletion of a " + live.GetKind() + " does not end",
 		Want:  "absent", Got: "it waits for its finalizers: " + strings.Join(live.GetFinalizers(), ", "),
 	})

@@ -84,6 +84,9 @@ func (g *gathering) result(of built, interrupted bool) *Result {
 	for _, one := range g.skipped {
 		r.NotTried = append(r.NotTried, *one)
 	}
+	if c.o.Only == nil {
+		r.NotTried = append(r.NotTried, c.unplanned...)
+	}
 	slices.SortFunc(r.NotTried, func(a, b report.NotTried) int {
 		return cmp.Or(cmp.Compare(slices.Index(Families, a.Family), slices.Index(Families, b.Family)), cmp.Compare(a.Reason, b.Reason))
 	})

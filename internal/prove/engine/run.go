@@ -44,7 +44,9 @@ type run struct {
 
 	notes []report.Line // what was done to the cluster and to the operator; the mutex is for it as well
 	exits []string      // how it ended without being asked to
-	log   *tail
+	log   panicLog
+
+	markedPanic bool // a marked reconcile has panicked
 
 	changed *made // what became of the change of the plan
 
@@ -69,7 +71,7 @@ const startTimeout = 2 * time.Minute
 
 // newRun starts a cluster as it was at a checkpoint, with an operator unless that is to be started later.
 func (c *campaign) newRun(ctx context.Context, from string, withOperator bool) (r *run, err error) {
-	r = &run{campaign: c, began: time.Now(), board: newSwitchboard(c.named), activity: newActivity(), log: &tail{}}
+	r = &run{campaign: c, began: time.Now(), board: newSwitchboard(c.named), activity: newActivity()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.close())
@@ -250,21 +252,4 @@ func (r *run) events(since uint64) (events []*lens.Event) {
 		}
 	}
 	return events
-}
-
-// tail keeps the end of a log.
-type tail struct {
-	mutex sync.Mutex
-	lines []string
-}
-
-const tailLines = 200
-
-func (t *tail) line(text string) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	if len(t.lines) == tailLines {
-		t.lines = t.lines[1:]
-	}
-	t.lines = append(t.lines, text)
 }

@@ -6,6 +6,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -86,17 +87,36 @@ func (c *campaign) unseenChanges(step int, s *stage) (wrong []*Observation) {
 		if live == nil || !live.GetDeletionTimestamp().IsZero() {
 			continue
 		}
-		observed, found, err := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
-		if err != nil || !found || observed >= live.GetGeneration() {
+		field, observed, behind := behindOf(live)
+		if !behind {
 			continue
 		}
 		wrong = append(wrong, &Observation{
-			Step: step, Verdict: "status", Severity: medium, Object: key.String(), Fields: []string{"status.observedGeneration"},
+			Step: step, Verdict: "status", Severity: medium, Object: key.String(), Fields: []string{field},
 			Title: "The status of a " + key.Kind + " has not observed the last change, although the operator is at rest",
-			Want:  fmt.Sprintf("status.observedGeneration is %d", live.GetGeneration()), Got: fmt.Sprintf("status.observedGeneration is %d", observed),
+			Want:  fmt.Sprintf("%s is %d", field, live.GetGeneration()), Got: fmt.Sprintf("%s is %d", field, observed),
 		})
 	}
 	return wrong
+}
+
+// behindOf returns the first field of a status that says which generation it is about, if that is not the current one. The status as a
+// whole may say so, and its Ready condition. Other conditions may be about something that no change concerns.
+func behindOf(live *unstructured.Unstructured) (field string, observed int64, behind bool) {
+	observed, known, err := unstructured.NestedInt64(live.Object, "status", "observedGeneration")
+	if err == nil && known && observed < live.GetGeneration() {
+		return "status.observedGeneration", observed, true
+	}
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, one := range conditions {
+		condition, _ := one.(map[string]any)
+		kind, _ := condition["type"].(string)
+		observed, known := condition["observedGeneration"].(int64)
+		if strings.EqualFold(kind, "Ready") && known && observed < live.GetGeneration() {
+			return "status.conditions[" + kind + "].observedGeneration", observed, true
+		}
+	}
+	return "", 0, false
 }
 
 // strangers are objects that the scenario brought, and that the operator deletes although they belong to no custom resource.

@@ -21,21 +21,31 @@ import (
 
 func TestChangesThatAreNotSeen(t *testing.T) {
 	key := world.Key{Group: "sea.example.com", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "victory"}
+	conditions := func(kind string, observed any) map[string]any {
+		return map[string]any{"observedGeneration": int64(2), "conditions": []any{map[string]any{"type": kind, "status": "True", "observedGeneration": observed}}}
+	}
 	for about, test := range map[string]struct {
-		generation int64
-		status     map[string]any
-		want       int
+		status map[string]any
+		want   string // the field
 	}{
-		"seen":                   {2, map[string]any{"observedGeneration": int64(2)}, 0},
-		"not seen":               {2, map[string]any{"observedGeneration": int64(1)}, 1},
-		"it says nothing":        {2, map[string]any{}, 0},
-		"a text is no statement": {2, map[string]any{"observedGeneration": "1"}, 0},
+		"seen":                      {map[string]any{"observedGeneration": int64(2)}, ""},
+		"not seen":                  {map[string]any{"observedGeneration": int64(1)}, "status.observedGeneration"},
+		"it says nothing":           {map[string]any{}, ""},
+		"a text is no statement":    {map[string]any{"observedGeneration": "1"}, ""},
+		"seen by its condition":     {conditions("Ready", int64(2)), ""},
+		"not seen by its condition": {conditions("Ready", int64(1)), "status.conditions[Ready].observedGeneration"},
+		"a condition says nothing":  {conditions("Ready", nil), ""},
+		"a condition about a part":  {conditions("Migrated", int64(1)), ""},
 	} {
 		live := frigate()
-		live.SetGeneration(test.generation)
+		live.SetGeneration(2)
 		live.Object["status"] = test.status
-		if got := sailing().unseenChanges(1, &stage{state: world.State{key: live}}); len(got) != test.want {
-			t.Errorf("%s: got %d observations, want %d", about, len(got), test.want)
+		var got []string
+		for _, o := range sailing().unseenChanges(1, &stage{state: world.State{key: live}}) {
+			got = append(got, o.Fields...)
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s: got %q, want %q", about, got, test.want)
 		}
 	}
 }

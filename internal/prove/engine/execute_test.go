@@ -1,0 +1,77 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// TestIgnoredFindingsDoNotEndARun is about an operator that does not make a Job again, whose status is wrong, and that is in trouble
+// while it is disturbed. Whatever the scenario ignores of that, the rest of it is judged.
+func TestIgnoredFindingsDoNotEndARun(t *testing.T) {
+	for about, test := range map[string]struct {
+		ignored string // objects
+		want    []string
+		steps   []string // that are done after the disturbance
+	}{
+		"nothing is ignored": {"", []string{"crash status Frigate default/surprise", "crash end-state Job default/log"}, nil},
+		"one of them is":     {"Job default/log", []string{"crash status Frigate default/surprise", "crash status Frigate default/victory"}, nil},
+		"the others are":     {"Frigate default/surprise, Frigate default/victory", []string{"crash end-state Job default/log"}, nil},
+		"all are":            {"Frigate default/surprise, Frigate default/victory, Job default/log", nil, []string{"change", "delete"}},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := sailing()
+				c.o.Settling = DefaultSettling
+				c.o.Ignores = func(o *Observation) string {
+					if o.Object != "" && slices.Contains(strings.Split(test.ignored, ", "), o.Object) && o.Family == "crash" {
+						return "it is known"
+					}
+					return ""
+				}
+				job := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "log", "namespace": "default"}}}
+				ship := frigate()
+				ship.Object["status"] = map[string]any{"ready": true}
+				key, _ := find(c.reference[0].state, ship)
+				var done []string
+				for i, s := range c.reference {
+					s.state = world.State{key: ship, {Group: "batch", Resource: "jobs", Kind: "Job", Namespace: "default", Name: "log"}: job}
+					s.shape = c.shapeOf(s.state)
+					c.o.Steps[i].Do = func(context.Context, client.Client) error {
+						done = append(done, c.o.Steps[i].Name)
+						return nil
+					}
+				}
+				r := &run{campaign: c, family: "crash", world: world.Of(world.State{key: frigate()}), board: newSwitchboard(c.named), activity: newActivity()}
+				disturbs := family{disturb: func(*run, *Plan) (*disturbance, error) {
+					return &disturbance{
+						act: func(context.Context) error { return nil },
+						broken: func(rested) []*Observation {
+							return []*Observation{{Verdict: "status", Object: "Frigate default/surprise"}}
+						},
+					}, nil
+				}}
+				result := &outcome{}
+				if err := r.carryOut(t.Context(), &Plan{Family: "crash", Step: 1}, disturbs, result); err != nil {
+					t.Fatal(err)
+				}
+				var got []string
+				for _, o := range result.wrong {
+					got = append(got, o.Family+" "+o.Verdict+" "+o.Object)
+				}
+				expectLines(t, got, test.want...)
+				expectLines(t, done, test.steps...)
+			})
+		})
+	}
+}
