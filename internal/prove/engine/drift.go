@@ -27,6 +27,9 @@ func driftPlans(c *campaign) (plans []*Plan) {
 		plans = append(plans, &Plan{Family: "drift", Variant: variant, Step: step, Object: object, Path: path, Value: value, Says: says, rank: rank})
 	}
 	for _, child := range c.children(step - 1) {
+		if child.isFinished() { // an operator that does not run it again is right
+			continue
+		}
 		name := child.key.String()
 		add("delete", name, name+" is deleted by another user", 0, nil, nil)
 		if c.o.Steps[step].Ends {
@@ -68,6 +71,18 @@ func (c *campaign) fullest() int {
 type child struct {
 	key    world.Key
 	object *unstructured.Unstructured
+}
+
+// isFinished reports whether an object has run to its end: a Job, or a pod without one.
+func (c *child) isFinished() bool {
+	switch {
+	case c.key.Group == "batch" && c.key.Kind == "Job":
+		return isOver(c.key, c.object) || conditionOf(c.object, "Failed") == "True"
+	case c.key.Group == "" && c.key.Kind == "Pod":
+		phase, _, _ := unstructured.NestedString(c.object.Object, "status", "phase")
+		return phase == "Succeeded"
+	}
+	return false
 }
 
 // children returns the objects that the operator wrote, without its custom resources.

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // read reads an object as clusters have it.
@@ -68,5 +70,33 @@ func TestChildrenAreWhatTheOperatorWrote(t *testing.T) {
 	}
 	if left := c.children(1); len(left) > 0 {
 		t.Errorf("%s was there before the scenario", left[0].key)
+	}
+}
+
+// TestFinishedWorkIsLeftAlone is about Jobs and pods that an operator runs once.
+func TestFinishedWorkIsLeftAlone(t *testing.T) {
+	for about, test := range map[string]struct {
+		object  string
+		planned bool
+	}{
+		"a complete Job":   {"{apiVersion: batch/v1, kind: Job, status: {completionTime: \"2026-11-18T12:00:00Z\"}}", false},
+		"a failed Job":     {"{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: Failed, status: \"True\"}]}}", false},
+		"a Job that runs":  {"{apiVersion: batch/v1, kind: Job, status: {active: 1}}", true},
+		"a succeeded pod":  {"{apiVersion: v1, kind: Pod, status: {phase: Succeeded}}", false},
+		"a pod that runs":  {"{apiVersion: v1, kind: Pod, status: {phase: Running}}", true},
+		"a Job of another": {"{apiVersion: sea.example.com/v1, kind: Job, status: {completionTime: \"2026-11-18T12:00:00Z\"}}", true},
+	} {
+		object := read(t, test.object)
+		object.SetNamespace("default")
+		object.SetName("once")
+		c := sailing()
+		resource := map[string]string{"Job": "jobs", "Pod": "pods"}[object.GetKind()]
+		key := world.Key{Group: object.GroupVersionKind().Group, Resource: resource, Kind: object.GetKind(), Namespace: "default", Name: "once"}
+		c.reference[1].state = world.State{key: object}
+		c.reference[1].writes = []write{{Moment: Moment{Verb: "create", Group: key.Group, Resource: resource, Namespace: "default", Name: "once"}}}
+		planned := slices.ContainsFunc(driftPlans(c), func(p *Plan) bool { return p.Object == key.String() })
+		if planned != test.planned {
+			t.Errorf("%s: it is disturbed: %v", about, planned)
+		}
 	}
 }
