@@ -127,6 +127,9 @@ func drift(r *run, p *Plan) (*disturbance, error) {
 		d.act = func(ctx context.Context) error {
 			return r.objects.Delete(ctx, target.DeepCopy(), client.PropagationPolicy("Background"))
 		}
+		if protection(target) != "" {
+			d.heal = func(ctx context.Context) error { return r.isProtected(ctx, target) }
+		}
 	case "edit":
 		d.act = change(func(live *unstructured.Unstructured) { set(live.Object, p.Path, p.Value) })
 	case "orphan":
@@ -155,6 +158,32 @@ func drift(r *run, p *Plan) (*disturbance, error) {
 		return nil, fmt.Errorf("there is no drift %q", p.Variant)
 	}
 	return d, nil
+}
+
+// protections are finalizers of Kubernetes itself, which hold up the deletion of an object that is in use. No operator can take such a
+// deletion back, or end it.
+var protections = []string{"kubernetes.io/pvc-protection", "kubernetes.io/pv-protection", "service.kubernetes.io/load-balancer-cleanup", "batch.kubernetes.io/job-tracking"}
+
+// protection returns the first of these finalizers that an object has; empty if it has none.
+func protection(object *unstructured.Unstructured) string {
+	for _, one := range object.GetFinalizers() {
+		if slices.Contains(protections, one) {
+			return one
+		}
+	}
+	return ""
+}
+
+// isProtected returns an error for an object whose deletion Kubernetes holds up.
+func (r *run) isProtected(ctx context.Context, target *unstructured.Unstructured) error {
+	live, err := r.live(ctx, target)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if by := protection(live); by != "" && live.GetUID() == target.GetUID() && live.GetDeletionTimestamp() != nil {
+		return &unjudgedError{nameOf(live.GetKind(), live.GetNamespace(), live.GetName()) + " is in use, and Kubernetes holds up its deletion with the finalizer " + by}
+	}
+	return nil
 }
 
 // notThereError is an object that a plan needs, and that a run does not have.
