@@ -117,6 +117,8 @@ type campaign struct {
 	timed timed
 	// elections are the objects by which the operator elects its leader.
 	elections *elections
+	// servesWebhooks says that the API server calls the operator.
+	servesWebhooks bool
 	// keepsClaims says that the operator deletes no claims of volumes.
 	keepsClaims bool
 	// keptClaims is how many of them are left when everything is deleted.
@@ -182,6 +184,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 		if err != nil {
 			return nil, err
 		}
+		c.servesWebhooks = c.operator.Serves()
 		found.addUndisturbed(wrong)
 		c.learnHealth(wrong)
 		if c.isRestless() {
