@@ -102,6 +102,8 @@ type campaign struct {
 	denied map[string]bool
 	// spins says that the operator reconciles without a pause undisturbed.
 	spins bool
+	// exitsAt are the checkpoints at which the operator exits when it is started, which is a finding.
+	exitsAt map[int]bool
 	// checkpoints are snapshots of the cluster before each step.
 	checkpoints []string
 	saved       *snapshots
