@@ -114,6 +114,7 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 			afterStep: true,
 			act:       func(ctx context.Context) error { return r.createAll(ctx, slices.Concat(early, subjects)) },
 			heal:      func(ctx context.Context) error { return r.createOwn(ctx, late) },
+			nudge:     r.nudge, // many look again after a minute or more
 		}, nil
 	}
 	return nil, fmt.Errorf("there is no order %q", p.Variant)
