@@ -129,6 +129,12 @@ func (op *Operator) Identity() *project.Identity { return op.manifests.identity 
 // Definitions are the CRDs that it brings.
 func (op *Operator) Definitions() []*unstructured.Unstructured { return op.manifests.definitions }
 
+// Serves reports whether the API server calls webhooks of the operator. That it leaves them out is known once it was started.
+func (op *Operator) Serves() bool {
+	leftOut := op.manifests.leavesWebhooksOut() && op.unserved.isKnown()
+	return op.manifests.serves() && !leftOut
+}
+
 // Exclusive reports whether only one process of it can run at a time, because its webhook port cannot be set.
 func (op *Operator) Exclusive() bool {
 	return op.manifests.serves() && op.called.plan(surroundings{}).fixedPort

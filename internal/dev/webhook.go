@@ -246,6 +246,13 @@ func (u *unserved) is(by string) bool {
 	return u.said && u.by == by
 }
 
+// isKnown reports whether an operator is known not to serve them.
+func (u *unserved) isKnown() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.said
+}
+
 // learn remembers the operator, and reports whether it is the first.
 func (u *unserved) learn(by string) (first bool) {
 	u.mu.Lock()

@@ -64,6 +64,7 @@ type subject struct{ controller, namespace, name string }
 // appointment is when an object is reconciled again without an event.
 type appointment struct {
 	due      time.Time
+	after    time.Duration // how long it takes from the last reconcile; 0 if it is a retry, or there is none
 	failures int           // in a row
 	same     int           // the last of them, with the same error
 	failed   time.Time     // when the last of them was; zero if the last time was none
@@ -179,7 +180,7 @@ func (a *activity) reconcile(r *lens.Reconcile, at time.Time) {
 	delete(a.wrote, r.ID)
 	meeting.hindered = meeting.hindered || a.hindered[r.ID]
 	delete(a.hindered, r.ID)
-	meeting.due, meeting.failed, meeting.healed = time.Time{}, time.Time{}, false
+	meeting.due, meeting.failed, meeting.healed, meeting.after = time.Time{}, time.Time{}, false, 0
 	meeting.fruitless = !wrote && (meeting.rang || meeting.fruitless)
 	switch {
 	case r.Error != "" && !r.Terminal || r.Panicked || r.Requeue && r.RequeueAfter == 0:
@@ -190,7 +191,7 @@ func (a *activity) reconcile(r *lens.Reconcile, at time.Time) {
 		meeting.due = meeting.failed.Add(meeting.back())
 		meeting.failures++
 	case r.RequeueAfter > 0:
-		meeting.due, meeting.failures, meeting.pause = time.Now().Add(r.RequeueAfter), 0, 0
+		meeting.due, meeting.failures, meeting.pause, meeting.after = time.Now().Add(r.RequeueAfter), 0, 0, r.RequeueAfter
 		if meeting.idle++; wrote {
 			meeting.idle = 0
 		}

@@ -104,6 +104,8 @@ type campaign struct {
 	denied map[string]bool
 	// spins says that the operator reconciles without a pause undisturbed.
 	spins bool
+	// exitsAt are the checkpoints at which the operator exits when it is started, which is a finding.
+	exitsAt map[int]bool
 	// checkpoints are snapshots of the cluster before each step.
 	checkpoints []string
 	saved       *snapshots
@@ -119,6 +121,8 @@ type campaign struct {
 	timed timed
 	// elections are the objects by which the operator elects its leader.
 	elections *elections
+	// servesWebhooks says that the API server calls the operator.
+	servesWebhooks bool
 	// keepsClaims says that the operator deletes no claims of volumes.
 	keepsClaims bool
 	// keptClaims is how many of them are left when everything is deleted.
@@ -186,6 +190,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 		if err != nil {
 			return nil, err
 		}
+		c.servesWebhooks = c.operator.Serves()
 		found.addUndisturbed(wrong)
 		c.learnHealth(wrong)
 		if c.isRestless() {

@@ -27,6 +27,9 @@ func driftPlans(c *campaign) (plans []*Plan) {
 		plans = append(plans, &Plan{Family: "drift", Variant: variant, Step: step, Object: object, Path: path, Value: value, Says: says, rank: rank})
 	}
 	for _, child := range c.children(step - 1) {
+		if child.isFinished() { // an operator that does not run it again is right
+			continue
+		}
 		name := child.key.String()
 		add("delete", name, name+" is deleted by another user", 0, nil, nil)
 		if _, stays := c.reference[step].state[child.key]; !stays && (c.o.Steps[step].Deletes || c.o.Steps[step].Ends) {
@@ -65,6 +68,18 @@ func (c *campaign) fullest() int {
 type child struct {
 	key    world.Key
 	object *unstructured.Unstructured
+}
+
+// isFinished reports whether an object has run to its end: a Job, or a pod without one.
+func (c *child) isFinished() bool {
+	switch {
+	case c.key.Group == "batch" && c.key.Kind == "Job":
+		return isOver(c.key, c.object) || conditionOf(c.object, "Failed") == "True"
+	case c.key.Group == "" && c.key.Kind == "Pod":
+		phase, _, _ := unstructured.NestedString(c.object.Object, "status", "phase")
+		return phase == "Succeeded"
+	}
+	return false
 }
 
 // children returns the objects that the operator wrote, without its custom resources.
@@ -109,6 +124,9 @@ func drift(r *run, p *Plan) (*disturbance, error) {
 		d.act = func(ctx context.Context) error {
 			return r.objects.Delete(ctx, target.DeepCopy(), client.PropagationPolicy("Background"))
 		}
+		if protection(target) != "" {
+			d.heal = func(ctx context.Context) error { return r.isProtected(ctx, target) }
+		}
 	case "edit":
 		d.act = change(func(live *unstructured.Unstructured) { set(live.Object, p.Path, p.Value) })
 	case "orphan":
@@ -137,6 +155,32 @@ func drift(r *run, p *Plan) (*disturbance, error) {
 		return nil, fmt.Errorf("there is no drift %q", p.Variant)
 	}
 	return d, nil
+}
+
+// protections are finalizers of Kubernetes itself, which hold up the deletion of an object that is in use. No operator can take such a
+// deletion back, or end it.
+var protections = []string{"kubernetes.io/pvc-protection", "kubernetes.io/pv-protection", "service.kubernetes.io/load-balancer-cleanup", "batch.kubernetes.io/job-tracking"}
+
+// protection returns the first of these finalizers that an object has; empty if it has none.
+func protection(object *unstructured.Unstructured) string {
+	for _, one := range object.GetFinalizers() {
+		if slices.Contains(protections, one) {
+			return one
+		}
+	}
+	return ""
+}
+
+// isProtected returns an error for an object whose deletion Kubernetes holds up.
+func (r *run) isProtected(ctx context.Context, target *unstructured.Unstructured) error {
+	live, err := r.live(ctx, target)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if by := protection(live); by != "" && live.GetUID() == target.GetUID() && live.GetDeletionTimestamp() != nil {
+		return &unjudgedError{nameOf(live.GetKind(), live.GetNamespace(), live.GetName()) + " is in use, and Kubernetes holds up its deletion with the finalizer " + by}
+	}
+	return nil
 }
 
 // notThereError is an object that a plan needs, and that a run does not have.

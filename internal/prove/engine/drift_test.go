@@ -5,10 +5,12 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
 	"github.com/opdock/opdock/internal/prove/world"
@@ -124,4 +126,88 @@ func TestDeletionsThatAreHeldUp(t *testing.T) {
 	expectLines(t, held(c), "Deployment default/victory")
 	c.reference[2].state = c.reference[1].state
 	expectLines(t, held(c)) // nobody deletes it
+}
+
+// TestFinishedWorkIsLeftAlone is about Jobs and pods that an operator runs once.
+func TestFinishedWorkIsLeftAlone(t *testing.T) {
+	for about, test := range map[string]struct {
+		object  string
+		planned bool
+	}{
+		"a complete Job":   {"{apiVersion: batch/v1, kind: Job, status: {completionTime: \"2026-11-18T12:00:00Z\"}}", false},
+		"a failed Job":     {"{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: Failed, status: \"True\"}]}}", false},
+		"a Job that runs":  {"{apiVersion: batch/v1, kind: Job, status: {active: 1}}", true},
+		"a succeeded pod":  {"{apiVersion: v1, kind: Pod, status: {phase: Succeeded}}", false},
+		"a pod that runs":  {"{apiVersion: v1, kind: Pod, status: {phase: Running}}", true},
+		"a Job of another": {"{apiVersion: sea.example.com/v1, kind: Job, status: {completionTime: \"2026-11-18T12:00:00Z\"}}", true},
+	} {
+		object := read(t, test.object)
+		object.SetNamespace("default")
+		object.SetName("once")
+		c := sailing()
+		resource := map[string]string{"Job": "jobs", "Pod": "pods"}[object.GetKind()]
+		key := world.Key{Group: object.GroupVersionKind().Group, Resource: resource, Kind: object.GetKind(), Namespace: "default", Name: "once"}
+		c.reference[1].state = world.State{key: object}
+		c.reference[1].writes = []write{{Moment: Moment{Verb: "create", Group: key.Group, Resource: resource, Namespace: "default", Name: "once"}}}
+		planned := slices.ContainsFunc(driftPlans(c), func(p *Plan) bool { return p.Object == key.String() })
+		if planned != test.planned {
+			t.Errorf("%s: it is disturbed: %v", about, planned)
+		}
+	}
+}
+
+// TestDeletionsThatKubernetesHoldsUp is about a claim that a pod uses. The operator cannot create it again until it is gone.
+func TestDeletionsThatKubernetesHoldsUp(t *testing.T) {
+	const protected, own = "kubernetes.io/pvc-protection", "sea.example.com/cargo"
+	for about, test := range map[string]struct {
+		finalizers []string // of the claim
+		after      func(r *run, claim *unstructured.Unstructured) error
+		unjudged   bool
+	}{
+		"it is in use":                    {[]string{protected}, nil, true},
+		"it also has one of the operator": {[]string{own, protected}, nil, true},
+		"it only has one of the operator": {[]string{own}, nil, false},
+		"it has none":                     {nil, nil, false},
+		"it is not in use":                {[]string{protected}, func(r *run, claim *unstructured.Unstructured) error { return unprotect(t, r, claim) }, false},
+		"the operator has created it again": {[]string{protected}, func(r *run, claim *unstructured.Unstructured) error {
+			return errors.Join(unprotect(t, r, claim), again(t, r, claim))
+		}, false},
+	} {
+		claim := read(t, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: cargo, namespace: default, uid: u1}}")
+		claim.SetFinalizers(test.finalizers)
+		key := world.Key{Resource: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespace: "default", Name: "cargo"}
+		r := &run{campaign: sailing(), objects: fake.NewClientBuilder().WithObjects(claim.DeepCopy()).Build(), world: world.Of(world.State{key: claim})}
+		d, err := drift(r, &Plan{Family: "drift", Variant: "delete", Object: key.String()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.act(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if test.after != nil {
+			if err := test.after(r, claim); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d.heal != nil {
+			err = d.heal(t.Context())
+		}
+		if unjudged := (*unjudgedError)(nil); errors.As(err, &unjudged) != test.unjudged || err != nil && !test.unjudged {
+			t.Errorf("%s: got %v", about, err)
+		}
+	}
+}
+
+// unprotect ends a deletion as the controller of claims does.
+func unprotect(t *testing.T, r *run, claim *unstructured.Unstructured) error {
+	t.Helper()
+	return r.change(t.Context(), claim, func(live *unstructured.Unstructured) { live.SetFinalizers(nil) })
+}
+
+// again creates an object of the same name.
+func again(t *testing.T, r *run, claim *unstructured.Unstructured) error {
+	t.Helper()
+	other := claim.DeepCopy()
+	other.SetUID("u2")
+	return r.objects.Create(t.Context(), other)
 }

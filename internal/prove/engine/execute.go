@@ -48,6 +48,10 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 		result.skipped = "the scenario has no such step"
 		return result
 	}
+	if c.exitsBefore(p) {
+		result.skipped = exitsAlready
+		return result
+	}
 	if p.Variant != unchanged {
 		c.runPlan(ctx, p, one, result)
 	}
@@ -64,7 +68,7 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *outcome) {
 	r, err := c.newRun(ctx, c.checkpoints[p.Step], p.Variant != operatorLate)
 	if err != nil {
-		result.failed = err
+		result.notBegun(p, err)
 		return
 	}
 	defer func() {
@@ -107,15 +111,6 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 type unjudgedError struct{ reason string }
 
 func (e *unjudgedError) Error() string { return e.reason }
-
-// orDead adds the exits of an operator that does not stay up to what is wrong. Then the run has not broken down.
-func (r *run) orDead(step int, wrong []*Observation, err error) ([]*Observation, error) {
-	var dead *deadError
-	if errors.As(err, &dead) {
-		return append(wrong, r.healthOf(step, rested{})...), nil
-	}
-	return wrong, err
-}
 
 // isNotTaken reports whether the API server does not accept the change of a plan.
 func isNotTaken(err error) bool {

@@ -49,6 +49,9 @@ func (c *campaign) failures() []string { return slices.Sorted(maps.Values(c.fail
 // tooLate is why a run is not judged in which the operator would have tried again later.
 const tooLate = "the operator backs off from errors, and its next attempt is later than a step may take: raise settle.bound in the scenario"
 
+// timerTooLate is the same for one that does not call it an error.
+const timerTooLate = "the operator waits with a timer that is later than a step may take: raise settle.bound in the scenario"
+
 // excuse leaves out of what is wrong what the operator may only have left undone because it is stuck at the same error
 // as undisturbed, or because its next attempt is too late to wait for, and says so. What it has done is judged, and what
 // it has passed by without doing it. The moments are the writes of the step.
@@ -59,6 +62,8 @@ func (c *campaign) excuse(wrong []*Observation, over rested, moments []seenMomen
 		failure = plain(over.failing[at])
 	} else if over.backsOff {
 		reason = tooLate
+	} else if c.returnsLate(over) {
+		reason = timerTooLate
 	}
 	if reason == "" {
 		return wrong, ""

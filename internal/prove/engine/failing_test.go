@@ -47,6 +47,28 @@ func TestWhatIsLeftUndoneWhileStuck(t *testing.T) {
 	}
 }
 
+// TestTimersThatAreTooLate is about an operator that looks again after a minute, and about one that always does.
+func TestTimersThatAreTooLate(t *testing.T) {
+	undone, deleted := missing("Service"), &Observation{Verdict: "counts", Object: "PersistentVolumeClaim default/data"}
+	for about, test := range map[string]struct {
+		undisturbed, now []string
+		excused          bool
+	}{
+		"only disturbed":           {nil, []string{"frigate"}, true},
+		"always":                   {[]string{"frigate"}, []string{"frigate"}, false},
+		"one of two always":        {[]string{"frigate"}, []string{"crew", "frigate"}, true},
+		"never":                    {nil, nil, false},
+		"only undisturbed, at all": {[]string{"frigate"}, nil, false},
+	} {
+		c := sailing()
+		c.reference[0].rested.lateTimers = test.undisturbed
+		blamed, excused := c.excuse([]*Observation{undone, deleted}, rested{lateTimers: test.now}, nil)
+		if (excused == timerTooLate) != test.excused || slices.Contains(blamed, undone) == test.excused || !slices.Contains(blamed, deleted) {
+			t.Errorf("%s: blamed for %v, excused by %q", about, blamed, excused)
+		}
+	}
+}
+
 // TestWhatComesBeforeTheFailure has an operator that fails in each reconcile, after it has resized a claim.
 func TestWhatComesBeforeTheFailure(t *testing.T) {
 	const failure = "connecting to victory-client:2181, attempt 7: no such host"

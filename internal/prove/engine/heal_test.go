@@ -11,6 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/world"
 )
@@ -79,6 +84,40 @@ func TestOperatorsThatGiveUpAreNotNudged(t *testing.T) {
 				}
 				if nudged.Load() != test.want {
 					t.Errorf("it was nudged: %v", nudged.Load())
+				}
+			})
+		})
+	}
+}
+
+// TestOperatorsThatLookAgainLater is about one that looks for a missing Secret every five minutes, and about one that never does.
+func TestOperatorsThatLookAgainLater(t *testing.T) {
+	for about, test := range map[string]struct {
+		after time.Duration
+		want  bool
+	}{"it looks again": {5 * time.Minute, true}, "it gave up": {0, false}} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				victory, crew := sceneObject("Frigate", "victory"), sceneObject("Secret", "crew")
+				c := sceneOf([]*unstructured.Unstructured{victory}, []*unstructured.Unstructured{crew}, sceneState(victory, crew))
+				c.o.Settling = DefaultSettling
+				nudged := false
+				objects := interceptor.NewClient(fake.NewClientBuilder().WithObjects(victory.DeepCopy()).Build(), interceptor.Funcs{
+					Patch: func(ctx context.Context, to client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+						nudged = true
+						return to.Patch(ctx, object, patch, options...)
+					},
+				})
+				r := &run{campaign: c, objects: objects, world: &world.World{}, board: newSwitchboard(c.named), activity: following(reconciled(lens.Reconcile{ID: 1, RequeueAfter: test.after})...)}
+				d, err := reorder(r, &Plan{Family: "order", Variant: "late"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := r.endDisturbance(t.Context(), d); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := r.live(t.Context(), crew); err != nil || nudged != test.want {
+					t.Errorf("it was nudged: %v; %v", nudged, err)
 				}
 			})
 		})

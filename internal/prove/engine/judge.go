@@ -132,9 +132,14 @@ func (r *run) agrees(step, changes int) bool {
 
 // deviations returns the differences from the undisturbed state, without those that the scenario ignores. An ignored
 // field does not hide other fields of the same object, and an ignored object does not hide others.
-func (r *run) deviations(step int) []compare.Difference {
+func (r *run) deviations(step int) []compare.Difference { return r.deviationsOf(step, r.shape()) }
+
+func (r *run) deviationsOf(step int, shape compare.Shape) []compare.Difference {
 	c := r.campaign
-	found := c.mask.Differences(c.reference[step].shape, r.shape())
+	found := c.mask.Differences(c.reference[step].shape, shape)
+	if r.family == "input" || r.family == "unobserved" { // which take changes back
+		found = c.withoutGrownVolumes(found)
+	}
 	return slices.DeleteFunc(found, func(d compare.Difference) bool {
 		return isTrace(r.family, r.setting, d) || c.ignoresDifference(r.family, step, d)
 	})

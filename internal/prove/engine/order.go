@@ -20,9 +20,13 @@ const operatorLate = "operator-late"
 
 // orderPlans let things happen in another order, or at the same time.
 func orderPlans(c *campaign) (plans []*Plan) {
+	impossible := ""
+	if c.servesWebhooks {
+		impossible = needsOperator
+	}
 	for step := range c.o.Steps {
 		plans = append(plans, &Plan{
-			Family: "order", Variant: operatorLate, Step: step, rank: step,
+			Family: "order", Variant: operatorLate, Step: step, rank: step, impossible: impossible,
 			Says: fmt.Sprintf("The operator is not running during step %q, and is started after it", c.o.Steps[step].Name),
 		})
 	}
@@ -77,6 +81,9 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 	c := r.campaign
 	switch p.Variant {
 	case operatorLate:
+		if c.servesWebhooks {
+			return nil, &unjudgedError{needsOperator}
+		}
 		return &disturbance{afterStep: true, counts: true, act: func(ctx context.Context) error { return r.do(ctx, p.Step) }, heal: r.startOperator}, nil
 	case "recreate":
 		subjects := present(c.reference[p.Step-1].state, c.o.Subjects)
@@ -107,6 +114,7 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 			afterStep: true,
 			act:       func(ctx context.Context) error { return r.createAll(ctx, slices.Concat(early, subjects)) },
 			heal:      func(ctx context.Context) error { return r.createOwn(ctx, late) },
+			nudge:     r.nudge, // many look again after a minute or more
 		}, nil
 	}
 	return nil, fmt.Errorf("there is no order %q", p.Variant)

@@ -34,10 +34,7 @@ func (c *campaign) restarts(ctx context.Context) (found []*Observation) {
 			mutex.Lock()
 			defer mutex.Unlock()
 			found = append(found, onePerKind(c.dueAnyway(wrong, i-1))...)
-			for _, one := range all {
-				c.mask.Learn(want, one.shape)
-				c.learnFailing(one.failing)
-			}
+			c.learnRestarts(i, all)
 		})
 	}
 	work.Wait()
@@ -50,6 +47,8 @@ type restarted struct {
 	shape compare.Shape
 	// failing are the errors at which the operator is stuck.
 	failing []string
+	// ended says that the operator did not stay up. Then there is nothing to compare.
+	ended bool
 }
 
 // confirmed does something once more if something is wrong, and returns what was wrong both times: on a busy machine, controllers
@@ -74,10 +73,24 @@ func confirmed(do func() (*restarted, error)) (wrong []*Observation, all []*rest
 // restart starts the operator at a checkpoint. What differs is looked at again after a while: something may not have ended yet.
 func (c *campaign) restart(ctx context.Context, i int, differences func(compare.Shape) []compare.Difference) (result *restarted, err error) {
 	r, err := c.newRun(ctx, c.checkpoints[i], true)
+	if o := exitOf(i-1, err); o != nil {
+		return &restarted{wrong: []*Observation{o}, ended: true}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
+	result, err = r.afterRestart(ctx, i, differences)
+	if dead := (*deadError)(nil); errors.As(err, &dead) {
+		same := func(a, b *Observation) bool { return a.cause() == b.cause() } // it exited again and again
+		return &restarted{wrong: slices.CompactFunc(r.healthOf(i-1, rested{}), same), ended: true}, nil
+	}
+	return result, err
+}
+
+// afterRestart waits for what an operator does that was started at a checkpoint.
+func (r *run) afterRestart(ctx context.Context, i int, differences func(compare.Shape) []compare.Difference) (result *restarted, err error) {
+	c := r.campaign
 	over, err := r.settle(ctx)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -41,6 +42,7 @@ type run struct {
 	mutex    sync.Mutex
 	operator *dev.Started
 	killed   bool // on purpose
+	reviving atomic.Bool
 
 	notes []report.Line // what was done to the cluster and to the operator; the mutex is for it as well
 	exits []string      // how it ended without being asked to
@@ -87,7 +89,7 @@ func (c *campaign) newRun(ctx context.Context, from string, withOperator bool) (
 		return r, fmt.Errorf("starting a cluster for a run: %w", err)
 	}
 	admin := unlimited(r.cluster.Config())
-	if r.objects, err = client.New(admin, client.Options{}); err != nil {
+	if r.objects, err = client.New(r.withOperator(admin), client.Options{}); err != nil {
 		return r, fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	if c.installs {

@@ -123,3 +123,37 @@ func TestAttemptsThatAreTooLate(t *testing.T) {
 		})
 	}
 }
+
+// TestTimersThatAStepDoesNotWaitFor are known at its end.
+func TestTimersThatAStepDoesNotWaitFor(t *testing.T) {
+	for about, test := range map[string]struct {
+		events []*lens.Event
+		late   bool
+	}{
+		"a timer within a step":    {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 20 * time.Second}), false},
+		"a little more":            {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 33 * time.Second}), true},
+		"a timer of minutes":       {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 5 * time.Minute}), true},
+		"a timer of hours":         {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 10 * time.Hour}), false},
+		"a timer before a success": {slices.Concat(reconciled(lens.Reconcile{ID: 1, RequeueAfter: 5 * time.Minute}), reconciled(lens.Reconcile{ID: 2})), false},
+		"a timer before an error":  {slices.Concat(reconciled(lens.Reconcile{ID: 1, RequeueAfter: 5 * time.Minute}), failed(9, usual)), false},
+		"no timer":                 {reconciled(lens.Reconcile{ID: 1}), false},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := waiting(1)
+				r.activity = following(test.events...)
+				first, err := r.settle(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				over, err := r.settleMore(t.Context(), first, func() bool { return false })
+				if err != nil {
+					t.Fatal(err)
+				}
+				if late := slices.Equal(over.lateTimers, []string{"frigate"}); late != test.late {
+					t.Errorf("got %+v", over)
+				}
+			})
+		})
+	}
+}

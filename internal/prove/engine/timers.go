@@ -94,6 +94,27 @@ func (a *activity) nextTimer(within time.Duration, useful bool) (due time.Time) 
 	return due
 }
 
+// lateTimers are the controllers that return to an object after a time, but not later than after the longest back-off.
+func (a *activity) lateTimers(after time.Duration) (controllers []string) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	for who, meeting := range a.next {
+		if meeting.after > after && meeting.after <= longestRetry && !slices.Contains(controllers, who.controller) {
+			controllers = append(controllers, who.controller)
+		}
+	}
+	slices.Sort(controllers)
+	return controllers
+}
+
+// returnsLate reports whether a controller has set a timer that is too late to wait for, and never does so undisturbed: it knows that
+// something is not done yet. Others look after their objects now and then, and must not rely on it.
+func (c *campaign) returnsLate(over rested) bool {
+	return slices.ContainsFunc(over.lateTimers, func(controller string) bool {
+		return !slices.ContainsFunc(c.reference, func(s *stage) bool { return slices.Contains(s.rested.lateTimers, controller) })
+	})
+}
+
 // timed are the fields that the operator writes when its timers go off, by the kind of the object.
 type timed map[string]bool
 
