@@ -157,15 +157,10 @@ func (g *gathering) addUpgrade(u *upgrade) {
 func (c *campaign) ignores(o *Observation) bool { return c.o.Ignores != nil && c.o.Ignores(o) != "" }
 
 func (g *gathering) plan(plans []*Plan) {
+	g.waiting, g.planned = plans, len(plans)
 	for _, p := range plans {
-		if p.impossible != "" {
-			g.skip(p.Family, "runs", p.impossible)
-			continue
-		}
-		g.waiting = append(g.waiting, p)
 		g.families[p.Family].Planned++
 	}
-	g.planned = len(g.waiting)
 }
 
 // next is the plan to run next; nil if there is none, or none but confirmations are wanted and there are none.

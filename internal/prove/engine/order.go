@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/opdock/opdock/internal/prove/report"
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
@@ -20,15 +21,10 @@ const operatorLate = "operator-late"
 
 // orderPlans let things happen in another order, or at the same time.
 func orderPlans(c *campaign) (plans []*Plan) {
-	impossible := ""
 	if c.servesWebhooks {
-		impossible = needsOperator
-	}
-	for step := range c.o.Steps {
-		plans = append(plans, &Plan{
-			Family: "order", Variant: operatorLate, Step: step, rank: step, impossible: impossible,
-			Says: fmt.Sprintf("The operator is not running during step %q, and is started after it", c.o.Steps[step].Name),
-		})
+		c.unplanned = append(c.unplanned, report.NotTried{Family: "order", What: "runs", Reason: needsOperator, Count: len(c.o.Steps)})
+	} else {
+		plans = c.latePlans()
 	}
 	at := c.first()
 	if at < 0 {
@@ -41,6 +37,17 @@ func orderPlans(c *campaign) (plans []*Plan) {
 	}
 	if _, late := c.referredTo(at); len(late) > 0 {
 		plans = append(plans, &Plan{Family: "order", Variant: "late", Step: at, Says: "The custom resources come before the objects that they refer to"})
+	}
+	return plans
+}
+
+// latePlans let each step happen while the operator is not running.
+func (c *campaign) latePlans() (plans []*Plan) {
+	for step := range c.o.Steps {
+		plans = append(plans, &Plan{
+			Family: "order", Variant: operatorLate, Step: step, rank: step,
+			Says: fmt.Sprintf("The operator is not running during step %q, and is started after it", c.o.Steps[step].Name),
+		})
 	}
 	return plans
 }

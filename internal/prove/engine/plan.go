@@ -37,8 +37,6 @@ type Plan struct {
 	Fresh bool `json:"fresh,omitempty"`
 	// Says describes the disturbance for people.
 	Says string `json:"says"`
-	// impossible is why the plan is not tried; empty if it is.
-	impossible string
 	// rank orders plans of a family: the most telling have the lowest.
 	rank int
 }
