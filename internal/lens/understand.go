@@ -221,7 +221,7 @@ func changed(r *Request, before *version, unchanged bool, now client.Object, bas
 	switch {
 	case r.Verb == "create" && r.Resource.Subresource == "", r.Status == http.StatusCreated, r.Verb == "delete":
 		return nil
-	case now.GetDeletionTimestamp() != nil && len(now.GetFinalizers()) == 0:
+	case hasEnded(now):
 		return nil // it has ended the deletion, and the answer has the version of before
 	case unchanged, basedOn != "" && basedOn == now.GetResourceVersion():
 		return &Change{From: now.GetResourceVersion(), None: true}
@@ -235,6 +235,13 @@ func changed(r *Request, before *version, unchanged bool, now client.Object, bas
 		return &Change{From: now.GetResourceVersion(), None: true}
 	}
 	return c
+}
+
+// hasEnded reports whether the object in the answer to a write is gone: its deletion was requested, and it has no finalizers. A pod
+// stays until its grace period is over.
+func hasEnded(object client.Object) bool {
+	grace := object.GetDeletionGracePeriodSeconds()
+	return object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
 }
 
 func compare(before *version, now client.Object) *Change {
