@@ -74,6 +74,9 @@ type Request struct {
 	Items int `json:"items,omitempty"`
 	// Change is what a write changed; nil if unknown.
 	Change *Change `json:"change,omitempty"`
+	// Finalized means that a write has removed the last finalizer of an object that was being deleted: the object is gone, and
+	// Object has the version of before.
+	Finalized bool `json:"finalized,omitempty"`
 	// Delivered is the watch that delivered the version that a write made, if that was faster than the answer.
 	Delivered uint64 `json:"delivered,omitempty"`
 	// Implies are the rights that a request needs besides the right to send it: by the body of a write, or by what it
@@ -99,6 +102,20 @@ func (r *Request) IsWrite() bool {
 
 // Refused reports whether the API server refused a request, or did not respond.
 func (r *Request) Refused() bool { return r.Status >= 400 || r.Status == 0 && !r.Open && r.Error != "" }
+
+// MadeVersions returns the resource versions of its object that a write made, as watches deliver them. The end of the object has an
+// empty one.
+func (r *Request) MadeVersions() []string {
+	switch {
+	case r.Object == nil || r.Refused() || r.Change != nil && r.Change.None:
+		return nil
+	case r.Finalized, r.Verb == "delete" && !r.Object.Deleting:
+		return []string{""} // the version in the answer was there before
+	case r.Verb == "delete":
+		return []string{r.Object.ResourceVersion, ""}
+	}
+	return []string{r.Object.ResourceVersion}
+}
 
 // Resource identifies the resource of a request, in the terms of RBAC.
 type Resource struct {

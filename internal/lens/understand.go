@@ -5,6 +5,7 @@ package lens
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -105,13 +106,16 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 	made := versionOf(object, bytes.Clone(data), as, false, x.began)
 	if r.IsWrite() {
 		old, unchanged := before.before(made, x.began)
+		r.Finalized = r.Verb != "create" && r.Verb != "delete" && hasEnded(object)
 		r.Change = changed(r, old, unchanged, object, x.sentVersion())
 		r.Implies = append(r.Implies, o.implied(r, old, object)...)
-		if r.Change == nil || !r.Change.None {
-			o.wrote(writtenVersion{r.Object.UID, r.Object.ResourceVersion}, r)
+		for _, version := range r.MadeVersions() {
+			if version == "" || !unchanged {
+				o.wrote(writtenVersion{r.Object.UID, version}, r)
+			}
 		}
 	}
-	if !r.DryRun && kind.Kind != partialMetadata {
+	if !r.DryRun && !r.Finalized && kind.Kind != partialMetadata {
 		o.memory.learn(key, made, false)
 	}
 }
@@ -221,8 +225,8 @@ func changed(r *Request, before *version, unchanged bool, now client.Object, bas
 	switch {
 	case r.Verb == "create" && r.Resource.Subresource == "", r.Status == http.StatusCreated, r.Verb == "delete":
 		return nil
-	case hasEnded(now):
-		return nil // it has ended the deletion, and the answer has the version of before
+	case r.Finalized:
+		return nil // the answer has the version of before
 	case unchanged, basedOn != "" && basedOn == now.GetResourceVersion():
 		return &Change{From: now.GetResourceVersion(), None: true}
 	case before == nil || before.resourceVersion == now.GetResourceVersion():
@@ -310,7 +314,7 @@ func (x *exchange) decodeSent() *unstructured.Unstructured {
 
 // wrote remembers which request made a version. Its delivery may have come before the answer.
 func (o *observer) wrote(version writtenVersion, r *Request) {
-	r.Delivered = o.shown.find(version)
+	r.Delivered = cmp.Or(r.Delivered, o.shown.find(version))
 	o.writes.add(version, r.ID)
 }
 

@@ -69,7 +69,7 @@ func (g *grouping) wrote(e *lens.Event) {
 		one.record.Error = writeOf(e).Error
 	}
 	if len(one.record.Writes) < maxWrites {
-		g.teller.refer(one, e.Request, why.WriteRef{Record: one.record.ID, Index: len(one.record.Writes)})
+		g.teller.refer(one, e, why.WriteRef{Record: one.record.ID, Index: len(one.record.Writes)})
 		one.record.Writes = append(one.record.Writes, writeOf(e))
 	}
 }
