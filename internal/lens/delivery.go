@@ -45,6 +45,7 @@ func (o *observer) delivery(seen *observation) *Delivery {
 		d.Write = cmp.Or(d.Write, o.writes.find(gone))
 		o.shown.add(gone, w.id)
 		o.memory.forget(key)
+		o.gone.add(d.Object)
 		return d
 	}
 	o.shown.add(made, w.id)

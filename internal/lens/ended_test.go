@@ -121,3 +121,36 @@ func TestWhoDeletes(t *testing.T) {
 		t.Errorf("its end is shown as %+v", got)
 	}
 }
+
+// TestDeletionsThatAreAnsweredLate are reported by a watch before their answer, which names no kind and no owner.
+func TestDeletionsThatAreAnsweredLate(t *testing.T) {
+	t.Parallel()
+	pods := Resource{Version: "v1", Resource: "pods"}
+	object := func(name string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"namespace":"a","uid":%q,"resourceVersion":"1",`+
+			`"ownerReferences":[{"apiVersion":"example.com/v1","kind":"Shop","name":"web","uid":"o","controller":true}]}}`, name, "uid-"+name)
+	}
+	answer := func(d *desk, name string) *Request {
+		return d.answer("delete", Resource{Version: "v1", Resource: "pods", Namespace: "a", Name: name},
+			fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Success","details":{"name":%q,"kind":"pods","uid":%q}}`, name, "uid-"+name))
+	}
+	d := newDesk(t)
+	if got := answer(d, "unknown"); got.Object != nil {
+		t.Errorf("what was never seen is %+v", got.Object)
+	}
+	d.show(1, pods, "ADDED", object("web-1"))
+	d.show(1, pods, "DELETED", object("web-1"))
+	d.show(2, pods, "DELETED", object("web-1"))
+	if got := answer(d, "web-1"); got.Object == nil || got.Object.Kind != "Pod" || got.Object.UID != "uid-web-1" || len(got.Object.Owners) != 1 || got.Delivered == 0 {
+		t.Errorf("what a watch has reported is %+v of %+v", got.Object, got)
+	}
+	if got := answer(d, "web-2"); got.Object == nil || got.Object.Kind != "Pod" || got.Object.UID != "uid-web-2" || got.Object.Namespace != "a" || got.Object.Name != "web-2" {
+		t.Errorf("one of a known kind is %+v", got.Object)
+	}
+	for i := range 2 * keptGone {
+		d.show(1, pods, "DELETED", object(fmt.Sprint("other-", i)))
+	}
+	if len(d.gone.objects) != keptGone || len(d.gone.uids) != keptGone || d.gone.find("uid-web-1") != nil || d.gone.find(fmt.Sprint("uid-other-", keptGone)) == nil {
+		t.Errorf("%d deleted objects are kept", len(d.gone.objects))
+	}
+}

@@ -218,3 +218,36 @@ func (m *memory) drop(element *list.Element) {
 	delete(m.entries, entry.key)
 	m.size -= entry.size()
 }
+
+// tombstones are the names of the latest deleted objects, by UID.
+type tombstones struct {
+	objects map[string]*Object
+	uids    []string // oldest first, from next on
+	next    int
+}
+
+func (t *tombstones) add(object *Object) {
+	if t.objects == nil {
+		t.objects = map[string]*Object{}
+	}
+	switch {
+	case t.objects[object.UID] != nil: // several watches report it
+	case len(t.uids) < keptGone:
+		t.uids = append(t.uids, object.UID)
+	default:
+		delete(t.objects, t.uids[t.next])
+		t.uids[t.next] = object.UID
+		t.next = (t.next + 1) % keptGone
+	}
+	t.objects[object.UID] = object
+}
+
+// find returns an object that the caller may change; nil if there is none.
+func (t *tombstones) find(uid string) *Object {
+	found := t.objects[uid]
+	if found == nil || uid == "" {
+		return nil
+	}
+	object := *found
+	return &object
+}

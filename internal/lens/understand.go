@@ -161,7 +161,8 @@ func (o *observer) name(object *Object, resource Resource) {
 
 func keyOf(r Resource) objectKey { return objectKey{r.Group, r.Resource, r.Namespace, r.Name} }
 
-// deleted is the answer to a deletion that leaves nothing.
+// deleted is the answer to a deletion that leaves nothing. It has only the UID of the object, which a watch may have reported as gone
+// before.
 func (o *observer) deleted(r *Request, answer *unstructured.Unstructured) {
 	if r.Verb != "delete" || r.Status >= http.StatusBadRequest || r.DryRun {
 		return
@@ -172,6 +173,13 @@ func (o *observer) deleted(r *Request, answer *unstructured.Unstructured) {
 		if object := before.object(); object != nil {
 			r.Object = nameOf(object)
 		}
+	}
+	if r.Object == nil {
+		r.Object = o.gone.find(uid)
+	}
+	if kind := o.kinds[schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}]; r.Object == nil && kind != "" {
+		place := r.Resource
+		r.Object = &Object{Group: place.Group, Version: place.Version, Kind: kind, Namespace: place.Namespace, Name: place.Name, UID: uid}
 	}
 	o.wrote(writtenVersion{uid, ""}, r)
 }
