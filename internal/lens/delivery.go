@@ -39,16 +39,15 @@ func (o *observer) delivery(seen *observation) *Delivery {
 	}
 	o.describe(d, object)
 	key := deliveredKey(d)
-	made := writtenVersion{d.Object.UID, d.Object.ResourceVersion}
+	for _, version := range d.Shows() {
+		d.Write = cmp.Or(d.Write, o.writes.find(version))
+		o.shown.add(version, w.id)
+	}
 	if event.Type == "DELETED" {
-		gone := writtenVersion{uid: d.Object.UID}
-		d.Write = cmp.Or(d.Write, o.writes.find(gone))
-		o.shown.add(gone, w.id)
 		o.memory.forget(key)
 		o.gone.add(d.Object)
 		return d
 	}
-	o.shown.add(made, w.id)
 	if kindOf(object) != partialMetadata {
 		o.memory.learn(key, versionOf(object, seen.data, w.as, true, seen.at), true)
 	}
@@ -64,7 +63,7 @@ func (o *observer) describe(d *Delivery, object client.Object) {
 		d.Change = compare(before.delivered, object)
 		d.Change.None = len(d.Change.Fields) == 0
 	}
-	d.Write = o.writes.find(writtenVersion{d.Object.UID, d.Object.ResourceVersion})
+	d.Write = o.writes.find(Version{d.Object.UID, d.Object.ResourceVersion})
 }
 
 func deliveredKey(d *Delivery) objectKey {

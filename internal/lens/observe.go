@@ -67,9 +67,6 @@ type observation struct {
 	at    time.Time
 }
 
-// writtenVersion names a version of an object that the operator made.
-type writtenVersion struct{ uid, resourceVersion string }
-
 func newObserver(stream *Stream, pending, remembered int64) *observer {
 	o := &observer{
 		stream: stream, budget: budget{most: pending}, queue: make(chan observation, maxQueued), quit: make(chan struct{}), done: make(chan struct{}),

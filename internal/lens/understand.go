@@ -90,6 +90,9 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 	case r.Verb == "list":
 		o.listed(x, asUnstructured(decoded))
 		return
+	case r.Verb == "deletecollection":
+		o.deletedAll(r, asUnstructured(decoded))
+		return
 	}
 	object, ok := decoded.(client.Object)
 	if !ok || object.GetName() == "" {
@@ -101,7 +104,8 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 	before := o.memory.find(key)
 	o.name(r.Object, r.Resource)
 	if r.Resource.Subresource == "scale" {
-		return // its object is not the one that is stored
+		o.scaled(x, object, before)
+		return
 	}
 	made := versionOf(object, bytes.Clone(data), as, false, x.began)
 	if r.IsWrite() {
@@ -109,14 +113,35 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 		r.Finalized = r.Verb != "create" && r.Verb != "delete" && hasEnded(object)
 		r.Change = changed(r, old, unchanged, object, x.sentVersion())
 		r.Implies = append(r.Implies, o.implied(r, old, object)...)
-		for _, version := range r.MadeVersions() {
-			if version == "" || !unchanged {
-				o.wrote(writtenVersion{r.Object.UID, version}, r)
+		for _, version := range r.Made() {
+			if version.ResourceVersion == "" || !unchanged {
+				o.wrote(version, r)
 			}
 		}
 	}
 	if !r.DryRun && !r.Finalized && kind.Kind != partialMetadata {
 		o.memory.learn(key, made, false)
+	}
+}
+
+// scaled is the answer to a request for the scale of an object. A Scale has the UID and the version of the object.
+func (o *observer) scaled(x *exchange, scale client.Object, before remembered) {
+	r := &x.Request
+	if kind, ok := o.kinds[schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}]; ok {
+		r.Object.Group, r.Object.Version, r.Object.Kind = r.Resource.Group, r.Resource.Version, kind
+	}
+	if known := before.latest(); known != nil && known.uid == r.Object.UID {
+		if object := known.object(); object != nil {
+			r.Object.Owners = nameOf(object).Owners
+		}
+	}
+	if !r.IsWrite() {
+		return
+	}
+	_, unchanged := before.before(versionOf(scale, nil, encodedJSON, false, x.began), x.began)
+	r.Change = changed(r, nil, unchanged, scale, x.sentVersion())
+	for _, version := range r.Made() {
+		o.wrote(version, r)
 	}
 }
 
@@ -161,29 +186,6 @@ func (o *observer) name(object *Object, resource Resource) {
 
 func keyOf(r Resource) objectKey { return objectKey{r.Group, r.Resource, r.Namespace, r.Name} }
 
-// deleted is the answer to a deletion that leaves nothing. It has only the UID of the object, which a watch may have reported as gone
-// before.
-func (o *observer) deleted(r *Request, answer *unstructured.Unstructured) {
-	if r.Verb != "delete" || r.Status >= http.StatusBadRequest || r.DryRun {
-		return
-	}
-	uid, _, _ := unstructured.NestedString(answer.Object, "details", "uid")
-	known := o.memory.find(keyOf(r.Resource))
-	if before := known.latest(); before != nil && before.uid == uid {
-		if object := before.object(); object != nil {
-			r.Object = nameOf(object)
-		}
-	}
-	if r.Object == nil {
-		r.Object = o.gone.find(uid)
-	}
-	if kind := o.kinds[schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}]; r.Object == nil && kind != "" {
-		place := r.Resource
-		r.Object = &Object{Group: place.Group, Version: place.Version, Kind: kind, Namespace: place.Namespace, Name: place.Name, UID: uid}
-	}
-	o.wrote(writtenVersion{uid, ""}, r)
-}
-
 // listed remembers the objects of a list. The objects of a list that fills a cache count as
 // delivered.
 func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
@@ -208,7 +210,7 @@ func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 			d := &Delivery{Watch: r.ID, Resource: r.Resource, Type: "ADDED", Initial: true}
 			o.describe(d, object)
 			x.delivered = append(x.delivered, d)
-			o.shown.add(writtenVersion{d.Object.UID, d.Object.ResourceVersion}, r.ID)
+			o.shown.add(Version{d.Object.UID, d.Object.ResourceVersion}, r.ID)
 		}
 		if undecided {
 			name := nameOf(object)
@@ -247,13 +249,6 @@ func changed(r *Request, before *version, unchanged bool, now client.Object, bas
 		return &Change{From: now.GetResourceVersion(), None: true}
 	}
 	return c
-}
-
-// hasEnded reports whether the object in the answer to a write is gone: its deletion was requested, and it has no finalizers. A pod
-// stays until its grace period is over.
-func hasEnded(object client.Object) bool {
-	grace := object.GetDeletionGracePeriodSeconds()
-	return object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
 }
 
 func compare(before *version, now client.Object) *Change {
@@ -321,21 +316,21 @@ func (x *exchange) decodeSent() *unstructured.Unstructured {
 }
 
 // wrote remembers which request made a version. Its delivery may have come before the answer.
-func (o *observer) wrote(version writtenVersion, r *Request) {
+func (o *observer) wrote(version Version, r *Request) {
 	r.Delivered = cmp.Or(r.Delivered, o.shown.find(version))
 	o.writes.add(version, r.ID)
 }
 
 // recent finds numbers by versions, of the latest ones.
 type recent struct {
-	numbers map[writtenVersion]uint64
-	keys    []writtenVersion // oldest first, from next on
+	numbers map[Version]uint64
+	keys    []Version // oldest first, from next on
 	next    int
 }
 
-func (r *recent) add(version writtenVersion, number uint64) {
+func (r *recent) add(version Version, number uint64) {
 	if r.numbers == nil {
-		r.numbers = map[writtenVersion]uint64{}
+		r.numbers = map[Version]uint64{}
 	}
 	if len(r.keys) < keptWrites {
 		r.keys = append(r.keys, version)
@@ -347,4 +342,4 @@ func (r *recent) add(version writtenVersion, number uint64) {
 	r.numbers[version] = number
 }
 
-func (r *recent) find(version writtenVersion) uint64 { return r.numbers[version] }
+func (r *recent) find(version Version) uint64 { return r.numbers[version] }

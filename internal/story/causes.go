@@ -125,9 +125,6 @@ func (t *Teller) causeOf(p *pass, a *arrival) why.Cause {
 	return c
 }
 
-// version names a version of an object. The end of an object has no resource version.
-type version struct{ uid, resourceVersion string }
-
 // reference is a write and when it was sent.
 type reference struct {
 	why.WriteRef
@@ -137,7 +134,7 @@ type reference struct {
 // refer remembers which versions a write made. If another write was answered with the same version, it was first. But an object may
 // end later than its deletion was requested.
 func (t *Teller) refer(p *pass, e *lens.Event, ref why.WriteRef) {
-	made := e.Request.MadeVersions()
+	made := e.Request.Made()
 	if len(made) == 0 {
 		return
 	}
@@ -145,10 +142,9 @@ func (t *Teller) refer(p *pass, e *lens.Event, ref why.WriteRef) {
 		clear(t.refs) // echoes of earlier writes cannot be recognized
 		clear(t.writers)
 	}
-	for _, resourceVersion := range made {
-		key := version{e.Request.Object.UID, resourceVersion}
-		if _, known := t.refs[key]; !known || resourceVersion == "" {
-			t.refs[key] = reference{ref, e.At}
+	for _, version := range made {
+		if _, known := t.refs[version]; !known || version.ResourceVersion == "" {
+			t.refs[version] = reference{ref, e.At}
 		}
 	}
 	t.writers[ref.Record] = p.subject
@@ -157,9 +153,10 @@ func (t *Teller) refer(p *pass, e *lens.Event, ref why.WriteRef) {
 // writeBehind returns the write that an arrival is the echo of; false if there is none. The answer to a write may have a version that
 // was there already, so what arrived before the write is not its echo.
 func (t *Teller) writeBehind(a *arrival) (write why.WriteRef, ok bool) {
-	found, ok := t.refs[version{a.Object.UID, a.Object.ResourceVersion}]
-	if !ok && a.Type == "DELETED" {
-		found, ok = t.refs[version{uid: a.Object.UID}]
+	for _, version := range a.Shows() {
+		if found, known := t.refs[version]; known && !a.at.Before(found.at) {
+			return found.WriteRef, true
+		}
 	}
-	return found.WriteRef, ok && !a.at.Before(found.at)
+	return write, false
 }

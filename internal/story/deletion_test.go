@@ -9,13 +9,14 @@ import (
 	"github.com/opdock/opdock/internal/lens"
 )
 
+func deleting(object *lens.Object) *lens.Object {
+	object.Deleting = true
+	return object
+}
+
 // TestDeletions have three events: an object gets a time of deletion, its last finalizer is removed, and it is gone.
 func TestDeletions(t *testing.T) {
 	t.Parallel()
-	deleting := func(object *lens.Object) *lens.Object {
-		object.Deleting = true
-		return object
-	}
 	finalized := func(e lens.Event) lens.Event {
 		e.Request.Finalized = true
 		return e
@@ -52,6 +53,39 @@ func TestDeletions(t *testing.T) {
 		}, `1 Shop/web <unknown> [delete Deployment/web] succeeded
 2 Shop/web <updated Deployment/web metadata.deletionTimestamp by kubectl echo of 1.0> succeeded self-inflicted noop
 3 Shop/web <deleted Deployment/web echo of 1.0> succeeded self-inflicted noop`},
+	} {
+		if got := say(play(test.events...)); got != test.want {
+			t.Errorf("%s:\n%s\ninstead of\n%s", name, got, test.want)
+		}
+	}
+}
+
+// TestDeletionsOfSeveralObjects have no name. They belong to the owner of all that was deleted, if there is one.
+func TestDeletionsOfSeveralObjects(t *testing.T) {
+	t.Parallel()
+	deleted := func(reconcile uint64, owners ...lens.Owner) lens.Event {
+		e := wrote(100, reconcile, "deletecollection", &lens.Object{Version: "v1", Kind: "Pod", Namespace: "a", Owners: owners})
+		e.Request.Deleted = []string{"Podweb-1", "Podweb-2"}
+		return e
+	}
+	unknown := deleted(0)
+	unknown.Request.Object, unknown.Request.Deleted = nil, nil
+	for name, test := range map[string]struct {
+		events []lens.Event
+		want   string
+	}{
+		"the operator deletes them": {[]lens.Event{
+			begin(1, "web"), read(1, "example.com", "Shop", "web"), deleted(1), end(1, nil),
+			delivered("DELETED", shop("Pod", "web-1", "6", ownedByWeb), 0), delivered("MODIFIED", deleting(shop("Pod", "web-2", "7", ownedByWeb)), 0, "metadata.deletionTimestamp"),
+			begin(2, "web"), read(2, "example.com", "Shop", "web"), end(2, nil),
+		}, `1 Shop/web <unknown> [deletecollection Pod/] succeeded
+2 Shop/web <deleted Pod/web-1 echo of 1.0> <updated Pod/web-2 metadata.deletionTimestamp by kubectl echo of 1.0> succeeded self-inflicted noop`},
+		"one that marks nothing does": {
+			[]lens.Event{delivered("MODIFIED", shop("Shop", "web", "2"), 0, "spec.size"), deleted(0, ownedByWeb)},
+			"1 Shop/web <updated Shop/web spec.size by kubectl> [deletecollection Pod/] succeeded",
+		},
+		"they have several owners": {[]lens.Event{deleted(0)}, "1 Pod/ <unknown> [deletecollection Pod/] succeeded"},
+		"the answer does not tell": {[]lens.Event{unknown}, "1 pods/ <unknown> [deletecollection pods/] succeeded"},
 	} {
 		if got := say(play(test.events...)); got != test.want {
 			t.Errorf("%s:\n%s\ninstead of\n%s", name, got, test.want)

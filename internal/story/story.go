@@ -42,7 +42,7 @@ type Teller struct {
 	arrivals []arrival
 	// past is the state of the latest reconcile of an object.
 	past map[subject]*past
-	refs map[version]reference
+	refs map[lens.Version]reference
 	// writers are the reconciles that made versions, and flips the fields that changed lately.
 	writers map[uint64]subject
 	flips   map[flipKey]*flip
@@ -94,7 +94,7 @@ type arrival struct {
 // New returns a teller.
 func New(tell func(*why.Record)) *Teller {
 	t := &Teller{
-		tell: tell, running: map[uint64]*pass{}, past: map[subject]*past{}, refs: map[version]reference{}, kind: map[string]string{},
+		tell: tell, running: map[uint64]*pass{}, past: map[subject]*past{}, refs: map[lens.Version]reference{}, kind: map[string]string{},
 		writers: map[uint64]subject{}, flips: map[flipKey]*flip{}, inNoNamespace: map[schema.GroupKind]bool{},
 	}
 	t.loose.init(t)
