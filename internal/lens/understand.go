@@ -39,6 +39,10 @@ func (o *observer) request(x *exchange) *Request {
 	}
 	data, size, short := x.got.all()
 	r.BytesOut = size
+	if isConversation(r.Resource.Subresource) {
+		r.readRefusal(data, x)
+		return r
+	}
 	switch {
 	case !r.answersObject(), size == 0:
 		return r
