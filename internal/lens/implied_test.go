@@ -139,7 +139,7 @@ func TestBoundRoles(t *testing.T) {
 		if role.GetLabels() != nil {
 			o.implied(&Request{Verb: "create", Status: http.StatusCreated, As: role.GetLabels()["as"], Resource: Resource{Group: key.group, Resource: key.resource, Name: key.name}}, nil, role)
 		}
-		o.memory.learn(key, versionOf(role, nil, encodedJSON, false, time.Time{}), false)
+		o.memory.learn(key, versionOf(role, nil, encodedJSON, false, time.Time{}), 0)
 	}
 	for _, test := range []struct{ kind, name, namespace, want string }{
 		{"ClusterRole", "viewer", "", "bind clusterroles /viewer, get pods /"},

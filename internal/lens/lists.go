@@ -93,7 +93,7 @@ func (o *observer) followed(list *listed) (deliveries []*Delivery) {
 		if i >= 0 {
 			if now := known.versions[i].object(); now != nil {
 				o.describe(d, now)
-				o.memory.learn(key, known.versions[i], true)
+				o.memory.learn(key, known.versions[i], list.id)
 			}
 		}
 		o.shown.add(made, list.id)

@@ -124,7 +124,7 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 		}
 	}
 	if !r.DryRun && !r.Finalized && kind.Kind != partialMetadata {
-		o.memory.learn(key, made, false)
+		o.memory.learn(key, made, 0)
 	}
 }
 
@@ -200,7 +200,9 @@ func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 	}
 	r.Items = len(objects)
 	kind, delivered, undecided := strings.TrimSuffix(list.GetKind(), "List"), fillsCache(r), mayFillCache(r)
+	watch := uint64(0)
 	if delivered {
+		watch = r.ID
 		o.lists.remove(selectionOf(r)) // the watch follows this list
 	}
 	var names []*Object
@@ -224,7 +226,7 @@ func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 		resource := r.Resource
 		resource.Namespace, resource.Name = object.GetNamespace(), object.GetName()
 		if data, err := json.Marshal(object.Object); err == nil && object.GetKind() != partialMetadata {
-			o.memory.learn(keyOf(resource), versionOf(object, data, encodedJSON, false, x.began), delivered)
+			o.memory.learn(keyOf(resource), versionOf(object, data, encodedJSON, false, x.began), watch)
 		}
 	}
 	if undecided {
@@ -245,6 +247,8 @@ func changed(r *Request, before *version, unchanged bool, now client.Object, bas
 		return &Change{From: now.GetResourceVersion(), None: true}
 	case before == nil || before.resourceVersion == now.GetResourceVersion():
 		return nil
+	case kindOf(now) != partialMetadata && before.apiVersion != now.GetObjectKind().GroupVersionKind().Version:
+		return nil // a conversion would look like a change
 	}
 	c := compare(before, now)
 	others := len(c.By) > 0 && r.FieldManager != "" && !slices.ContainsFunc(c.By, func(w why.Writer) bool { return w.Manager == r.FieldManager })
