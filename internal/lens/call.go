@@ -156,10 +156,10 @@ func isConversation(subresource string) bool {
 }
 
 // answersObject reports whether the answer to a request is an object, a list or a Status. Others are of no concern to
-// the lens.
+// the lens. A conversation may be refused by the API server, with a Status, or by the application, with anything.
 func (r *Request) answersObject() bool {
 	if isConversation(r.Resource.Subresource) {
-		return false
+		return r.Status == http.StatusForbidden
 	}
 	return r.Status >= http.StatusBadRequest || r.Path == "" && r.Resource.Subresource != "log"
 }

@@ -5,6 +5,7 @@ package lens
 
 import (
 	"cmp"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,31 +40,34 @@ func (o *observer) delivery(seen *observation) *Delivery {
 	}
 	o.describe(d, object)
 	key := deliveredKey(d)
-	made := writtenVersion{d.Object.UID, d.Object.ResourceVersion}
+	for _, version := range d.Shows() {
+		d.Write = cmp.Or(d.Write, o.writes.find(version))
+		o.shown.add(version, w.id)
+	}
 	if event.Type == "DELETED" {
-		gone := writtenVersion{uid: d.Object.UID}
-		d.Write = cmp.Or(d.Write, o.writes.find(gone))
-		o.shown.add(gone, w.id)
 		o.memory.forget(key)
+		o.gone.add(d.Object)
 		return d
 	}
-	o.shown.add(made, w.id)
 	if kindOf(object) != partialMetadata {
-		o.memory.learn(key, versionOf(object, seen.data, w.as, true, seen.at), true)
+		o.memory.learn(key, versionOf(object, seen.data, w.as, true, seen.at), w.id)
 	}
 	return d
 }
 
-// describe returns how a delivered object differs from the version delivered before, and its writers.
+// describe returns how a delivered object differs from the version delivered before, and its writers. Watches of the same objects are
+// not equally fast.
 func (o *observer) describe(d *Delivery, object client.Object) {
 	d.Object = nameOf(object)
 	o.name(d.Object, d.Resource)
-	before := o.memory.find(deliveredKey(d))
-	if before.delivered != nil && before.delivered.uid == d.Object.UID && kindOf(object) != partialMetadata {
-		d.Change = compare(before.delivered, object)
-		d.Change.None = len(d.Change.Fields) == 0
+	if kindOf(object) != partialMetadata {
+		known := o.memory.find(deliveredKey(d))
+		if before := known.deliveredBefore(d.Watch, versionOf(object, nil, encodedOther, false, time.Time{}), d.Initial); before != nil {
+			d.Change = compare(before, object)
+			d.Change.None = len(d.Change.Fields) == 0
+		}
 	}
-	d.Write = o.writes.find(writtenVersion{d.Object.UID, d.Object.ResourceVersion})
+	d.Write = o.writes.find(Version{d.Object.UID, d.Object.ResourceVersion})
 }
 
 func deliveredKey(d *Delivery) objectKey {

@@ -70,10 +70,15 @@ type Request struct {
 	Wait     time.Duration `json:"wait,omitempty"`
 	Duration time.Duration `json:"duration"`
 
-	// Items is how many objects a list returned.
-	Items int `json:"items,omitempty"`
+	// Items is how many objects a list returned, or a deletecollection has deleted. Deleted has the UIDs of the first of the latter;
+	// their Object has no name.
+	Items   int      `json:"items,omitempty"`
+	Deleted []string `json:"deleted,omitempty"`
 	// Change is what a write changed; nil if unknown.
 	Change *Change `json:"change,omitempty"`
+	// Finalized means that a write has removed the last finalizer of an object that was being deleted: the object is gone, and
+	// Object has the version of before.
+	Finalized bool `json:"finalized,omitempty"`
 	// Delivered is the watch that delivered the version that a write made, if that was faster than the answer.
 	Delivered uint64 `json:"delivered,omitempty"`
 	// Implies are the rights that a request needs besides the right to send it: by the body of a write, or by what it
@@ -99,6 +104,27 @@ func (r *Request) IsWrite() bool {
 
 // Refused reports whether the API server refused a request, or did not respond.
 func (r *Request) Refused() bool { return r.Status >= 400 || r.Status == 0 && !r.Open && r.Error != "" }
+
+// Made returns the versions that a write made, as watches deliver them.
+func (r *Request) Made() []Version {
+	if r.Object == nil || r.Refused() || r.Change != nil && r.Change.None {
+		return nil
+	}
+	made, gone := Version{r.Object.UID, r.Object.ResourceVersion}, Version{UID: r.Object.UID}
+	switch {
+	case r.Verb == "deletecollection":
+		var all []Version
+		for _, uid := range r.Deleted {
+			all = append(all, Version{UID: uid}, Version{uid, deletionBegins})
+		}
+		return all
+	case r.Finalized, r.Verb == "delete" && !r.Object.Deleting:
+		return []Version{gone} // the version in the answer was there before
+	case r.Verb == "delete":
+		return []Version{made, gone}
+	}
+	return []Version{made}
+}
 
 // Resource identifies the resource of a request, in the terms of RBAC.
 type Resource struct {
@@ -127,6 +153,17 @@ type Object struct {
 	// Generated means that the API server has made up its name.
 	Generated bool `json:"generated,omitempty"`
 }
+
+// Version names a version of an object.
+type Version struct {
+	UID string
+	// ResourceVersion is empty for the end of the object. For the version with which its deletion begins, it is deletionBegins if it
+	// is not known.
+	ResourceVersion string
+}
+
+// deletionBegins takes the place of a resource version: the answer to a deletecollection has the objects as they were before.
+const deletionBegins = "deletion"
 
 // Owner is an owner reference.
 type Owner struct {
@@ -201,6 +238,23 @@ type Delivery struct {
 	// Undecoded is the reason why Object and Change are unknown.
 	Undecoded string `json:"undecoded,omitempty"`
 }
+
+// Shows returns the version that an event shows, and others under which a write may have made it, the likeliest first.
+func (d *Delivery) Shows() []Version {
+	if d.Object == nil {
+		return nil
+	}
+	versions := []Version{{d.Object.UID, d.Object.ResourceVersion}}
+	switch {
+	case d.Type == "DELETED":
+		versions = append(versions, Version{UID: d.Object.UID})
+	case d.Object.Deleting && d.Change != nil && slices.ContainsFunc(d.Change.Fields, beginsDeletion):
+		versions = append(versions, Version{d.Object.UID, deletionBegins})
+	}
+	return versions
+}
+
+func beginsDeletion(field why.Change) bool { return field.Path == "metadata.deletionTimestamp" }
 
 // Reconcile is the beginning or the end of a reconcile, from an operator that marks its reconciles.
 type Reconcile struct {

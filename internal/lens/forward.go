@@ -218,6 +218,11 @@ func (x *exchange) captureAnswer(as encoding) *capture {
 	switch {
 	case !x.Request.answersObject():
 		return observer.newCount(noObject)
+	case isConversation(x.Request.Resource.Subresource):
+		if as == encodedOther {
+			return observer.newCount(noObject)
+		}
+		return observer.newCapture(maxErrorText)
 	case as != encodedOther:
 		return observer.newCapture(maxAnswer)
 	case x.Request.Status >= http.StatusBadRequest:

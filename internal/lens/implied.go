@@ -43,7 +43,7 @@ func (o *observer) implied(r *Request, before *version, now client.Object) []Imp
 		if !r.Refused() && r.As == "" && len(o.roles) < maxWrittenRoles {
 			o.roles[keyOf(place)] = true
 		}
-		rights = append(rights, rightsOfWriter(place, asUnstructured(now))...)
+		rights = append(rights, rightsOfWriter(place, before.unstructured(), asUnstructured(now))...)
 	case place.Group == rbacv1.GroupName:
 		rights = append(rights, o.bound(asUnstructured(now))...)
 	case place.Group == certificatesv1.GroupName && place.Subresource == "approval":
@@ -209,18 +209,19 @@ func ReasonClass(because string) string {
 	return "other"
 }
 
-// rightsOfWriter returns the rights that the writer of a role needs: either to escalate, or all that the role grants.
-func rightsOfWriter(place Resource, role *unstructured.Unstructured) []Implied {
+// rightsOfWriter returns the rights that the writer of a role needs: either to escalate, or all that the role grants. To make a role
+// collect the rights of others, or to stop that, it needs all rights or escalate.
+func rightsOfWriter(place Resource, old, role *unstructured.Unstructured) []Implied {
 	escalate := Implied{Verb: "escalate", Resource: bare(place), Because: "a role can grant only what its writer has, unless the writer may escalate"}
 	rights, all := givenAway(role, role.GetNamespace(), GivenAway)
-	if !all {
+	if !all || old != nil && isAggregated(old) {
 		escalate.Because = WritesUnknown
 	}
 	return append([]Implied{escalate}, rights...)
 }
 
 // givenAway returns the rights that a role grants in a namespace; empty for the whole cluster. Only a ClusterRole can grant
-// rights to URLs. It returns false if there are more than are listed.
+// rights to URLs. It returns false if there are more than are listed, or may be, because the role collects those of others.
 func givenAway(role *unstructured.Unstructured, namespace, because string) (rights []Implied, all bool) {
 	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
 	for _, one := range rules {
@@ -259,7 +260,13 @@ func givenAway(role *unstructured.Unstructured, namespace, because string) (righ
 			}
 		}
 	}
-	return rights, true
+	return rights, !isAggregated(role)
+}
+
+// isAggregated reports whether a controller adds the rules of other roles to a role.
+func isAggregated(role *unstructured.Unstructured) bool {
+	selectors, _, _ := unstructured.NestedSlice(role.Object, "aggregationRule", "clusterRoleSelectors")
+	return len(selectors) > 0
 }
 
 // bare is a resource without the object.

@@ -79,9 +79,39 @@ func TestRolesOfManyRights(t *testing.T) {
 			resources = append(resources, fmt.Sprint("things", i))
 		}
 		role := &unstructured.Unstructured{Object: map[string]any{"rules": []any{map[string]any{"apiGroups": []any{"sea"}, "resources": resources, "verbs": []any{"get"}}}}}
-		rights := rightsOfWriter(Resource{Group: "rbac.authorization.k8s.io", Resource: "roles", Namespace: "shop", Name: "many"}, role)
+		rights := rightsOfWriter(Resource{Group: "rbac.authorization.k8s.io", Resource: "roles", Namespace: "shop", Name: "many"}, nil, role)
 		if len(rights) != 1+maxGiven || rights[0].Verb != "escalate" || rights[0].Because != because {
 			t.Errorf("a role of %d rights implies %d rights, the first of them %+v", count, len(rights), rights[0])
+		}
+	}
+}
+
+// TestRolesThatCollectOthers needs the right to escalate to write them, and also to make them plain roles.
+func TestRolesThatCollectOthers(t *testing.T) {
+	t.Parallel()
+	read := func(text string) *unstructured.Unstructured {
+		role := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte("kind: ClusterRole\nmetadata: {name: all}\n"+text), &role.Object); err != nil {
+			t.Fatal(err)
+		}
+		return role
+	}
+	plain := read("rules: [{apiGroups: [sea], resources: [ships], verbs: [get]}]")
+	collects := read("rules: [{apiGroups: [sea], resources: [ships], verbs: [get]}]\naggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}")
+	selectsNone := read("rules: [{apiGroups: [sea], resources: [ships], verbs: [get]}]\naggregationRule: {}")
+	for name, test := range map[string]struct {
+		old, now *unstructured.Unstructured
+		unknown  bool
+	}{
+		"created":                {nil, collects, true},
+		"it is plain":            {nil, plain, false},
+		"without any selector":   {plain, selectsNone, false},
+		"it begins to collect":   {plain, collects, true},
+		"it no longer does that": {collects, plain, true},
+	} {
+		rights := rightsOfWriter(Resource{Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Name: "all"}, test.old, test.now)
+		if len(rights) != 2 || rights[0].Verb != "escalate" || (rights[0].Because == WritesUnknown) != test.unknown {
+			t.Errorf("%s: implied is %+v", name, rights)
 		}
 	}
 }
@@ -95,6 +125,7 @@ func TestBoundRoles(t *testing.T) {
 		"{kind: ClusterRole, metadata: {name: admin}, rules: [{apiGroups: [\"*\"], resources: [pods], verbs: [get]}]}",
 		"{kind: ClusterRole, metadata: {name: urls}, rules: [{nonResourceURLs: [\"/x/*\"], verbs: [get]}]}",
 		"{kind: ClusterRole, metadata: {name: empty}}",
+		"{kind: ClusterRole, metadata: {name: collector, labels: {written: here}}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}}",
 		"{kind: ClusterRole, metadata: {name: own, labels: {written: here}}, rules: [{apiGroups: [sea], resources: [\"*\"], verbs: [\"*\"]}]}",
 		"{kind: ClusterRole, metadata: {name: theirs, labels: {written: here, as: alice}}, rules: [{apiGroups: [sea], resources: [\"*\"], verbs: [\"*\"]}]}",
 		"{kind: Role, metadata: {name: peer, namespace: shop}, rules: [{apiGroups: [\"\"], resources: [pods], verbs: [list]}]}",
@@ -108,7 +139,7 @@ func TestBoundRoles(t *testing.T) {
 		if role.GetLabels() != nil {
 			o.implied(&Request{Verb: "create", Status: http.StatusCreated, As: role.GetLabels()["as"], Resource: Resource{Group: key.group, Resource: key.resource, Name: key.name}}, nil, role)
 		}
-		o.memory.learn(key, versionOf(role, nil, encodedJSON, false, time.Time{}), false)
+		o.memory.learn(key, versionOf(role, nil, encodedJSON, false, time.Time{}), 0)
 	}
 	for _, test := range []struct{ kind, name, namespace, want string }{
 		{"ClusterRole", "viewer", "", "bind clusterroles /viewer, get pods /"},
@@ -119,6 +150,7 @@ func TestBoundRoles(t *testing.T) {
 		{"ClusterRole", "admin", "shop", "must bind clusterroles shop/admin"},
 		{"ClusterRole", "urls", "", "must bind clusterroles /urls"},
 		{"ClusterRole", "view", "shop", "must bind clusterroles shop/view"},
+		{"ClusterRole", "collector", "shop", "must bind clusterroles shop/collector"},
 		{"ClusterRole", "own", "shop", "bind own clusterroles shop/own, * * shop/"},
 		{"ClusterRole", "theirs", "shop", "must bind clusterroles shop/theirs"},
 	} {

@@ -87,13 +87,13 @@ func (l *lists) follow(watch *Request, began time.Time) *listed {
 func (o *observer) followed(list *listed) (deliveries []*Delivery) {
 	for _, object := range list.objects {
 		d := &Delivery{Watch: list.id, Resource: list.resource, Type: "ADDED", Initial: true, Object: object}
-		key, made := deliveredKey(d), writtenVersion{object.UID, object.ResourceVersion}
+		key, made := deliveredKey(d), Version{object.UID, object.ResourceVersion}
 		known := o.memory.find(key)
-		i := slices.IndexFunc(known.versions, func(v *version) bool { return writtenVersion{v.uid, v.resourceVersion} == made })
+		i := slices.IndexFunc(known.versions, func(v *version) bool { return Version{v.uid, v.resourceVersion} == made })
 		if i >= 0 {
 			if now := known.versions[i].object(); now != nil {
 				o.describe(d, now)
-				o.memory.learn(key, known.versions[i], true)
+				o.memory.learn(key, known.versions[i], list.id)
 			}
 		}
 		o.shown.add(made, list.id)

@@ -21,8 +21,10 @@ type objectKey struct{ group, resource, namespace, name string }
 // version is a version of an object, as it passed: decoded, it would take several times the room.
 type version struct {
 	uid, resourceVersion string
-	data                 []byte
-	as                   encoding
+	// apiVersion is the version of the API that it is in: the same object looks different in another one.
+	apiVersion string
+	data       []byte
+	as         encoding
 	// event means that data is a watch event that contains the object.
 	event bool
 	// seen is when it was first seen.
@@ -33,7 +35,8 @@ type version struct {
 
 func versionOf(object client.Object, data []byte, as encoding, event bool, seen time.Time) *version {
 	return &version{
-		uid: string(object.GetUID()), resourceVersion: object.GetResourceVersion(), data: data, as: as, event: event, seen: seen, decoded: object,
+		uid: string(object.GetUID()), resourceVersion: object.GetResourceVersion(), apiVersion: object.GetObjectKind().GroupVersionKind().Version,
+		data: data, as: as, event: event, seen: seen, decoded: object,
 	}
 }
 
@@ -95,16 +98,23 @@ const (
 	maxDecoded  = 16 << 10
 )
 
-// keptVersions is the number of versions of an object that are kept: those that may be delivered during a write.
-const keptVersions = 4
+// keptVersions is the number of versions of an object that are kept: those that may be delivered during a write. keptWatches is for how
+// many watches the version that each delivered last is kept: an operator may have several caches of a resource.
+const keptVersions, keptWatches = 4, 4
 
 // remembered is one object.
 type remembered struct {
 	key objectKey
 	// versions are the newest that passed in any way, oldest first, all of one UID.
 	versions []*version
-	// delivered is the one that a watch delivered last.
-	delivered *version
+	// delivered are those that watches delivered last, the latest delivery at the end.
+	delivered []deliveredVersion
+}
+
+// deliveredVersion is a version and the watch that delivered it, or the list.
+type deliveredVersion struct {
+	*version
+	watch uint64
 }
 
 func (r *remembered) size() int64 {
@@ -113,10 +123,54 @@ func (r *remembered) size() int64 {
 	for _, v := range r.versions {
 		size += int64(len(v.data))
 	}
-	if r.delivered != nil && !slices.Contains(r.versions, r.delivered) {
-		size += int64(len(r.delivered.data))
+	for i, d := range r.delivered {
+		isSame := func(other deliveredVersion) bool { return other.version == d.version }
+		if !slices.Contains(r.versions, d.version) && !slices.ContainsFunc(r.delivered[:i], isSame) {
+			size += int64(len(d.data))
+		}
 	}
 	return size
+}
+
+// deliveredBefore returns the version with which to compare one that a watch delivers, nil if there is none: the last that the same watch
+// delivered. A watch that follows a list, or that begins again, continues where another one was: then it is the newest that is older. A
+// list may have the same version once more.
+func (r *remembered) deliveredBefore(watch uint64, now *version, isInitial bool) (found *version) {
+	for _, d := range r.delivered {
+		switch {
+		case d.uid != now.uid || d.apiVersion != now.apiVersion:
+		case d.watch == watch:
+			return d.version
+		case d.number() < now.number() || isInitial && d.resourceVersion == now.resourceVersion:
+			if found == nil || found.number() <= d.number() {
+				found = d.version
+			}
+		}
+	}
+	return found
+}
+
+// deliver remembers what a watch delivered.
+func (r *remembered) deliver(watch uint64, v *version) {
+	r.delivered = slices.DeleteFunc(r.delivered, func(d deliveredVersion) bool { return d.watch == watch })
+	if len(r.delivered) == keptWatches {
+		r.delivered = slices.Delete(r.delivered, 0, 1)
+	}
+	r.delivered = append(r.delivered, deliveredVersion{v, watch})
+}
+
+// same returns a version that is remembered already and is the same as another; otherwise, that one. Several watches deliver the same.
+func (r *remembered) same(as *version) *version {
+	isSame := func(v *version) bool {
+		return v.uid == as.uid && v.resourceVersion == as.resourceVersion && v.apiVersion == as.apiVersion
+	}
+	if i := slices.IndexFunc(r.versions, isSame); i >= 0 {
+		return r.versions[i]
+	}
+	if i := slices.IndexFunc(r.delivered, func(d deliveredVersion) bool { return isSame(d.version) }); i >= 0 {
+		return r.delivered[i].version
+	}
+	return as
 }
 
 // latest is the newest version, nil if there is none.
@@ -171,10 +225,9 @@ func (m *memory) find(key objectKey) remembered {
 	return remembered{key: key}
 }
 
-// learn remembers a version.
-func (m *memory) learn(key objectKey, v *version, delivered bool) {
+// learn remembers a version, and which watch delivered it; 0 if none did.
+func (m *memory) learn(key objectKey, v *version, watch uint64) {
 	m.mentioned.learn(key.group, v.decoded)
-	m.keepDecoded(v)
 	element := m.entries[key]
 	if element == nil {
 		element = m.order.PushFront(&remembered{key: key})
@@ -184,9 +237,14 @@ func (m *memory) learn(key objectKey, v *version, delivered bool) {
 		m.size -= element.Value.(*remembered).size()
 	}
 	entry := element.Value.(*remembered)
-	entry.learn(v)
-	if delivered {
-		entry.delivered = v
+	known := entry.same(v)
+	if known.decoded == nil || known == v {
+		known.decoded = v.decoded
+		m.keepDecoded(known)
+	}
+	entry.learn(known)
+	if watch != 0 {
+		entry.deliver(watch, known)
 	}
 	m.size += entry.size()
 	for m.size > m.most && m.order.Len() > 0 {
@@ -217,4 +275,37 @@ func (m *memory) drop(element *list.Element) {
 	entry := m.order.Remove(element).(*remembered)
 	delete(m.entries, entry.key)
 	m.size -= entry.size()
+}
+
+// tombstones are the names of the latest deleted objects, by UID.
+type tombstones struct {
+	objects map[string]*Object
+	uids    []string // oldest first, from next on
+	next    int
+}
+
+func (t *tombstones) add(object *Object) {
+	if t.objects == nil {
+		t.objects = map[string]*Object{}
+	}
+	switch {
+	case t.objects[object.UID] != nil: // several watches report it
+	case len(t.uids) < keptGone:
+		t.uids = append(t.uids, object.UID)
+	default:
+		delete(t.objects, t.uids[t.next])
+		t.uids[t.next] = object.UID
+		t.next = (t.next + 1) % keptGone
+	}
+	t.objects[object.UID] = object
+}
+
+// find returns an object that the caller may change; nil if there is none.
+func (t *tombstones) find(uid string) *Object {
+	found := t.objects[uid]
+	if found == nil || uid == "" {
+		return nil
+	}
+	object := *found
+	return &object
 }

@@ -14,7 +14,7 @@ func TestMemoryCountsWhatWasDelivered(t *testing.T) {
 	const large = 1 << 20
 	m := newMemory(64 * large)
 	for i := range 2 * keptVersions {
-		m.learn(objectKey{name: "a"}, &version{uid: "u", resourceVersion: strconv.Itoa(i + 1), data: make([]byte, large)}, i == 0)
+		m.learn(objectKey{name: "a"}, &version{uid: "u", resourceVersion: strconv.Itoa(i + 1), data: make([]byte, large)}, uint64(max(0, 1-i))) //nolint:gosec // not negative
 		if want := int64(min(i+1, keptVersions+1)) * large; m.size < want || m.size > want+large/2 {
 			t.Errorf("after %d versions the size is %d, not %d", i+1, m.size, want)
 		}
@@ -22,9 +22,9 @@ func TestMemoryCountsWhatWasDelivered(t *testing.T) {
 	m = newMemory(4 * large)
 	for i := range 16 {
 		key := objectKey{name: strconv.Itoa(i)}
-		m.learn(key, &version{uid: "u", resourceVersion: "1", data: make([]byte, large)}, true)
+		m.learn(key, &version{uid: "u", resourceVersion: "1", data: make([]byte, large)}, 1)
 		for v := range keptVersions {
-			m.learn(key, &version{uid: "u", resourceVersion: strconv.Itoa(v + 2)}, false)
+			m.learn(key, &version{uid: "u", resourceVersion: strconv.Itoa(v + 2)}, 0)
 		}
 	}
 	if len(m.entries) > 3 {

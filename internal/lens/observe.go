@@ -23,6 +23,8 @@ const (
 	maxQueued = 16 << 10
 	// keptWrites is the number of writes that are kept, to recognize their echoes.
 	keptWrites = 8 << 10
+	// keptGone is the number of deleted objects whose names are kept until their deletion is answered.
+	keptGone = 1 << 10
 )
 
 // observer turns traffic into events. It runs in one goroutine, beside the traffic, and counts
@@ -46,6 +48,8 @@ type observer struct {
 	roles map[objectKey]bool
 	// writes are the requests that made versions, and shown the watches that delivered them.
 	writes, shown recent
+	// gone are the objects that watches reported as deleted.
+	gone tombstones
 	// lists may turn out to fill a cache.
 	lists lists
 }
@@ -62,9 +66,6 @@ type observation struct {
 	about Delivery
 	at    time.Time
 }
-
-// writtenVersion names a version of an object that the operator made.
-type writtenVersion struct{ uid, resourceVersion string }
 
 func newObserver(stream *Stream, pending, remembered int64) *observer {
 	o := &observer{

@@ -4,10 +4,14 @@
 package lens
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 var (
@@ -35,9 +39,14 @@ func (r *Request) LacksRight() bool {
 	if r.Status != http.StatusForbidden {
 		return false
 	}
+	if r.Resource.Subresource == "proxy" {
+		return r.Reason == string(metav1.StatusReasonForbidden) // see readRefusal
+	}
 	switch r.Verb {
 	case "get", "list", "watch":
-		return true // there is no admission
+		if !isConversation(r.Resource.Subresource) {
+			return true // there is no admission
+		}
 	}
 	if r.Message == "" || IsDenial(r.Message) {
 		return r.Message == "" // nothing says then that it is something else
@@ -48,4 +57,28 @@ func (r *Request) LacksRight() bool {
 // lacksImplied reports whether a write was refused for lack of a right that its body needs. The right to send it was there.
 func (r *Request) lacksImplied() bool {
 	return r.Status == http.StatusForbidden && !IsDenial(r.Message) && slices.ContainsFunc(lacking, func(text string) bool { return strings.Contains(r.Message, text) })
+}
+
+// readRefusal reads the answer of the API server to a conversation that it refuses. What comes through a proxy, and does not name the
+// right that is lacking, comes from the application, and is not recorded.
+func (r *Request) readRefusal(data []byte, x *exchange) {
+	if r.Status != http.StatusForbidden || len(data) == 0 {
+		return
+	}
+	as, _ := encodingOf(x.contentType)
+	plain, err := inflate(data, x.compression)
+	if err != nil {
+		return
+	}
+	decoded, err := decode(plain, as)
+	if err != nil || kindOf(decoded) != "Status" {
+		return
+	}
+	answer := asUnstructured(decoded)
+	reason, _, _ := unstructured.NestedString(answer.Object, "reason")
+	text, _, _ := unstructured.NestedString(answer.Object, "message")
+	isAbout := strings.Contains(text, fmt.Sprintf("resource %q", r.Resource.Resource+"/"+r.Resource.Subresource)) || strings.Contains(text, "cannot impersonate")
+	if r.Resource.Subresource != "proxy" || reason == string(metav1.StatusReasonForbidden) && unauthorized.MatchString(text) && isAbout {
+		r.Reason, r.Message = reason, text
+	}
 }

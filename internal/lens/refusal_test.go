@@ -4,7 +4,9 @@
 package lens
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -47,5 +49,48 @@ func TestWhatLacksARight(t *testing.T) {
 	}
 	if (&Request{Status: http.StatusNotFound}).LacksRight() {
 		t.Error("what does not exist needs no right")
+	}
+}
+
+// TestRefusedConversations come from the API server, or from the application behind it.
+func TestRefusedConversations(t *testing.T) {
+	t.Parallel()
+	status := func(reason, message string) string {
+		return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"reason":%q,"code":403}`, message, reason)
+	}
+	const (
+		proxy = "/api/v1/namespaces/a/services/web/proxy/metrics"
+		lacks = `services "web" is forbidden: User "u" cannot get resource "services/proxy" in API group "" in the namespace "a"`
+	)
+	for name, test := range map[string]struct {
+		method, path, contentType, body string
+		want                            bool
+	}{
+		"the API server":             {http.MethodGet, proxy, "application/json", status("Forbidden", lacks), true},
+		"the API server, for exec":   {http.MethodPost, "/api/v1/namespaces/a/pods/b/exec?command=ls", "application/json", status("Forbidden", `pods "b" is forbidden: User "u" cannot create resource "pods/exec" in API group "" in the namespace "a"`), true},
+		"impersonation":              {http.MethodGet, proxy, "application/json", status("Forbidden", `users "x" is forbidden: User "u" cannot impersonate resource "users" in API group "" at the cluster scope`), true},
+		"an application":             {http.MethodGet, proxy, "text/html", "<h1>403 password</h1>", false},
+		"an application in JSON":     {http.MethodGet, proxy, "application/json", `{"error":"the password is wrong"}`, false},
+		"nothing":                    {http.MethodPost, proxy, "application/json", "", false},
+		"an API behind the proxy":    {http.MethodGet, proxy, "application/json", status("Forbidden", `pods is forbidden: User "v" cannot list resource "pods" in API group "" at the cluster scope`), false},
+		"a Status for other reasons": {http.MethodGet, proxy, "application/json", status("", "password"), false},
+		"more than is read":          {http.MethodGet, proxy, "application/json", status("Forbidden", lacks+strings.Repeat(" ", maxErrorText)), false},
+		"admission of a WebSocket":   {http.MethodGet, "/api/v1/namespaces/a/pods/b/exec", "application/json", status("Forbidden", `admission webhook "w" denied the request: no`), false},
+		"admission":                  {http.MethodPost, "/api/v1/namespaces/a/pods/b/exec", "application/json", status("Forbidden", `admission webhook "w" denied the request: no`), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", test.contentType)
+				w.WriteHeader(http.StatusForbidden)
+				fmt.Fprint(w, test.body)
+			})
+			if got := s.read(s.request(test.method, test.path, "")); got != test.body {
+				t.Errorf("the client received %q", got)
+			}
+			if r := s.lastRequest(); r.LacksRight() != test.want || strings.Contains(r.Message, "password") {
+				t.Errorf("recorded is %+v", r)
+			}
+		})
 	}
 }

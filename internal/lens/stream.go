@@ -144,7 +144,8 @@ func sizeOf(e *Event) int64 {
 	var change *Change
 	switch {
 	case e.Request != nil:
-		size += len(e.Request.Message) + len(e.Request.Path) + len(e.Request.UserAgent) + len(e.Request.Implies)*3*each
+		size += len(e.Request.Message) + len(e.Request.Path) + len(e.Request.UserAgent) + len(e.Request.Implies)*3*each +
+			len(e.Request.Deleted)*each
 		change = e.Request.Change
 	case e.Delivery != nil:
 		change = e.Delivery.Change

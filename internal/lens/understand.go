@@ -5,6 +5,7 @@ package lens
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -38,6 +39,10 @@ func (o *observer) request(x *exchange) *Request {
 	}
 	data, size, short := x.got.all()
 	r.BytesOut = size
+	if isConversation(r.Resource.Subresource) {
+		r.readRefusal(data, x)
+		return r
+	}
 	switch {
 	case !r.answersObject(), size == 0:
 		return r
@@ -89,6 +94,9 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 	case r.Verb == "list":
 		o.listed(x, asUnstructured(decoded))
 		return
+	case r.Verb == "deletecollection":
+		o.deletedAll(r, asUnstructured(decoded))
+		return
 	}
 	object, ok := decoded.(client.Object)
 	if !ok || object.GetName() == "" {
@@ -100,19 +108,44 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 	before := o.memory.find(key)
 	o.name(r.Object, r.Resource)
 	if r.Resource.Subresource == "scale" {
-		return // its object is not the one that is stored
+		o.scaled(x, object, before)
+		return
 	}
 	made := versionOf(object, bytes.Clone(data), as, false, x.began)
 	if r.IsWrite() {
 		old, unchanged := before.before(made, x.began)
+		r.Finalized = r.Verb != "create" && r.Verb != "delete" && hasEnded(object)
 		r.Change = changed(r, old, unchanged, object, x.sentVersion())
 		r.Implies = append(r.Implies, o.implied(r, old, object)...)
-		if r.Change == nil || !r.Change.None {
-			o.wrote(writtenVersion{r.Object.UID, r.Object.ResourceVersion}, r)
+		for _, version := range r.Made() {
+			if version.ResourceVersion == "" || !unchanged {
+				o.wrote(version, r)
+			}
 		}
 	}
-	if !r.DryRun && kind.Kind != partialMetadata {
-		o.memory.learn(key, made, false)
+	if !r.DryRun && !r.Finalized && kind.Kind != partialMetadata {
+		o.memory.learn(key, made, 0)
+	}
+}
+
+// scaled is the answer to a request for the scale of an object. A Scale has the UID and the version of the object.
+func (o *observer) scaled(x *exchange, scale client.Object, before remembered) {
+	r := &x.Request
+	if kind, ok := o.kinds[schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}]; ok {
+		r.Object.Group, r.Object.Version, r.Object.Kind = r.Resource.Group, r.Resource.Version, kind
+	}
+	if known := before.latest(); known != nil && known.uid == r.Object.UID {
+		if object := known.object(); object != nil {
+			r.Object.Owners = nameOf(object).Owners
+		}
+	}
+	if !r.IsWrite() {
+		return
+	}
+	_, unchanged := before.before(versionOf(scale, nil, encodedJSON, false, x.began), x.began)
+	r.Change = changed(r, nil, unchanged, scale, x.sentVersion())
+	for _, version := range r.Made() {
+		o.wrote(version, r)
 	}
 }
 
@@ -157,21 +190,6 @@ func (o *observer) name(object *Object, resource Resource) {
 
 func keyOf(r Resource) objectKey { return objectKey{r.Group, r.Resource, r.Namespace, r.Name} }
 
-// deleted is the answer to a deletion that leaves nothing.
-func (o *observer) deleted(r *Request, answer *unstructured.Unstructured) {
-	if r.Verb != "delete" || r.Status >= http.StatusBadRequest || r.DryRun {
-		return
-	}
-	uid, _, _ := unstructured.NestedString(answer.Object, "details", "uid")
-	known := o.memory.find(keyOf(r.Resource))
-	if before := known.latest(); before != nil && before.uid == uid {
-		if object := before.object(); object != nil {
-			r.Object = nameOf(object)
-		}
-	}
-	o.wrote(writtenVersion{uid, ""}, r)
-}
-
 // listed remembers the objects of a list. The objects of a list that fills a cache count as
 // delivered.
 func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
@@ -182,7 +200,9 @@ func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 	}
 	r.Items = len(objects)
 	kind, delivered, undecided := strings.TrimSuffix(list.GetKind(), "List"), fillsCache(r), mayFillCache(r)
+	watch := uint64(0)
 	if delivered {
+		watch = r.ID
 		o.lists.remove(selectionOf(r)) // the watch follows this list
 	}
 	var names []*Object
@@ -196,7 +216,7 @@ func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 			d := &Delivery{Watch: r.ID, Resource: r.Resource, Type: "ADDED", Initial: true}
 			o.describe(d, object)
 			x.delivered = append(x.delivered, d)
-			o.shown.add(writtenVersion{d.Object.UID, d.Object.ResourceVersion}, r.ID)
+			o.shown.add(Version{d.Object.UID, d.Object.ResourceVersion}, r.ID)
 		}
 		if undecided {
 			name := nameOf(object)
@@ -206,7 +226,7 @@ func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 		resource := r.Resource
 		resource.Namespace, resource.Name = object.GetNamespace(), object.GetName()
 		if data, err := json.Marshal(object.Object); err == nil && object.GetKind() != partialMetadata {
-			o.memory.learn(keyOf(resource), versionOf(object, data, encodedJSON, false, x.began), delivered)
+			o.memory.learn(keyOf(resource), versionOf(object, data, encodedJSON, false, x.began), watch)
 		}
 	}
 	if undecided {
@@ -221,12 +241,14 @@ func changed(r *Request, before *version, unchanged bool, now client.Object, bas
 	switch {
 	case r.Verb == "create" && r.Resource.Subresource == "", r.Status == http.StatusCreated, r.Verb == "delete":
 		return nil
-	case now.GetDeletionTimestamp() != nil && len(now.GetFinalizers()) == 0:
-		return nil // it has ended the deletion, and the answer has the version of before
+	case r.Finalized:
+		return nil // the answer has the version of before
 	case unchanged, basedOn != "" && basedOn == now.GetResourceVersion():
 		return &Change{From: now.GetResourceVersion(), None: true}
 	case before == nil || before.resourceVersion == now.GetResourceVersion():
 		return nil
+	case kindOf(now) != partialMetadata && before.apiVersion != now.GetObjectKind().GroupVersionKind().Version:
+		return nil // a conversion would look like a change
 	}
 	c := compare(before, now)
 	others := len(c.By) > 0 && r.FieldManager != "" && !slices.ContainsFunc(c.By, func(w why.Writer) bool { return w.Manager == r.FieldManager })
@@ -302,21 +324,21 @@ func (x *exchange) decodeSent() *unstructured.Unstructured {
 }
 
 // wrote remembers which request made a version. Its delivery may have come before the answer.
-func (o *observer) wrote(version writtenVersion, r *Request) {
-	r.Delivered = o.shown.find(version)
+func (o *observer) wrote(version Version, r *Request) {
+	r.Delivered = cmp.Or(r.Delivered, o.shown.find(version))
 	o.writes.add(version, r.ID)
 }
 
 // recent finds numbers by versions, of the latest ones.
 type recent struct {
-	numbers map[writtenVersion]uint64
-	keys    []writtenVersion // oldest first, from next on
+	numbers map[Version]uint64
+	keys    []Version // oldest first, from next on
 	next    int
 }
 
-func (r *recent) add(version writtenVersion, number uint64) {
+func (r *recent) add(version Version, number uint64) {
 	if r.numbers == nil {
-		r.numbers = map[writtenVersion]uint64{}
+		r.numbers = map[Version]uint64{}
 	}
 	if len(r.keys) < keptWrites {
 		r.keys = append(r.keys, version)
@@ -328,4 +350,4 @@ func (r *recent) add(version writtenVersion, number uint64) {
 	r.numbers[version] = number
 }
 
-func (r *recent) find(version writtenVersion) uint64 { return r.numbers[version] }
+func (r *recent) find(version Version) uint64 { return r.numbers[version] }

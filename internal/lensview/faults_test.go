@@ -81,3 +81,21 @@ func TestTheEndOfARecording(t *testing.T) {
 		t.Errorf("at the end there are %q", names)
 	}
 }
+
+// TestObjectsThatComeBack has a watch with a selector: the object leaves the selection, which looks like a deletion, and comes back.
+func TestObjectsThatComeBack(t *testing.T) {
+	t.Parallel()
+	shops := lens.Resource{Group: "example.com", Version: "v1", Resource: "shops"}
+	options, _, err := Open(record(t, "shop", []lens.Event{
+		{Delivery: &lens.Delivery{Watch: 1, Resource: shops, Type: "ADDED", Object: shop("5"), Initial: true}},
+		{Delivery: &lens.Delivery{Watch: 1, Resource: shops, Type: "DELETED", Object: shop("6")}},
+		{Delivery: &lens.Delivery{Watch: 1, Resource: shops, Type: "ADDED", Object: shop("7")}},
+		{Delivery: &lens.Delivery{Watch: 1, Resource: shops, Type: "MODIFIED", Object: shop("8")}},
+	}), nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := options.Tree.Snapshot().Fleet; len(found) != 1 || found[0].Name != "web" {
+		t.Errorf("at the end there are %+v", found)
+	}
+}

@@ -68,7 +68,7 @@ type replay struct {
 
 	model   *tree.Model
 	changes *page.Changes
-	// gone holds the UIDs of deleted objects: the response to a deletion comes after the event.
+	// gone holds the UIDs of objects whose deletion a watch reported: the response to a deletion comes after the event.
 	gone map[types.UID]bool
 }
 
@@ -80,6 +80,9 @@ func (r *replay) follow(e *lens.Event) {
 			r.gone[types.UID(e.Delivery.Object.UID)] = true
 			r.model.Remove(types.UID(e.Delivery.Object.UID))
 		} else {
+			if e.Delivery.Type == "ADDED" {
+				delete(r.gone, types.UID(e.Delivery.Object.UID)) // it had only left the selection of the watch
+			}
 			r.place(e.Delivery.Object)
 		}
 		r.changed(e)

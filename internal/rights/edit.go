@@ -235,8 +235,9 @@ func editFile(before []byte, name string, markers []Marker, edits []Edit) ([]byt
 		}
 		var text bytes.Buffer
 		if edit.Before == "" {
-			text.Write(lines[edit.Line-1])
-			if !bytes.HasSuffix(lines[edit.Line-1], []byte("\n")) && len(edit.After) > 0 {
+			line := lines[edit.Line-1] // empty if its marker was removed
+			text.Write(line)
+			if len(line) > 0 && !bytes.HasSuffix(line, []byte("\n")) && len(edit.After) > 0 {
 				text.WriteString(ending) // it was the last line
 			}
 		}

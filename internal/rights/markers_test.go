@@ -140,23 +140,6 @@ func TestPlanEditsKeepsWhatIsAsNeeded(t *testing.T) {
 	}
 }
 
-// TestPlanEditsAtTheEndOfAFile adds a marker after a last line that does not end.
-func TestPlanEditsAtTheEndOfAFile(t *testing.T) {
-	const first, second = "// +kubebuilder:rbac:groups=sea,resources=frigates,verbs=list", "// +kubebuilder:rbac:groups=land,resources=harbours,verbs=get"
-	dir := testenv.Dir(t, map[string]string{"a.go": "package a\n\n" + first})
-	markers, err := ReadMarkers(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := PlanEdits(dir, markers, []Grant{{Right: Right{"list", "sea", "frigates", ""}}, {Right: Right{"get", "land", "harbours", ""}}}, nil)
-	if err != nil || len(plan.Changes) != 1 {
-		t.Fatalf("got %v, %v", plan, err)
-	}
-	if got, want := string(plan.Changes[0].Content), "package a\n\n"+first+"\n"+second+"\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 // TestPlanEditsOfAChangedFile has an editor that saves the file while the operator is recorded.
 func TestPlanEditsOfAChangedFile(t *testing.T) {
 	const source = `package a

@@ -148,6 +148,13 @@ func TestNeeds(t *testing.T) {
 			[]*lens.Use{asked(1, "get", "secrets", "ship-system/victory-key"), asked(1, "get", "configmaps", "ship-system/victor"), asked(1, "watch", "frigates.sea", "all")},
 			"get configmaps in ship-system\nget secrets in ship-system\nlist frigates.sea (implied)\nwatch frigates.sea\n",
 		},
+		"names of pods are others in another cluster": {
+			[]*lens.Use{
+				asked(1, "get", "pods", "ship-system/ship-controller-manager"), asked(1, "patch", "pods/status", "ship-system/ship-controller-manager"),
+				asked(1, "get", "secrets", "ship-system/credentials"), asked(1, "watch", "frigates.sea", "all"),
+			},
+			"get pods in ship-system\npatch pods/status in ship-system\nget secrets in ship-system only credentials\nlist frigates.sea (implied)\nwatch frigates.sea\n",
+		},
 		"names elsewhere may come from a custom resource": {
 			[]*lens.Use{asked(1, "get", "secrets", "default/password"), asked(1, "get", "storageclasses.storage.k8s.io", "/fast"), asked(1, "watch", "frigates.sea", "all")},
 			"get secrets\nlist frigates.sea (implied)\nwatch frigates.sea\nget storageclasses.storage.k8s.io\n",

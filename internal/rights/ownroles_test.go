@@ -188,6 +188,11 @@ func TestRolesThatGrantTooMuchToList(t *testing.T) {
 	if got := proposed(Compare(Merge([]*Recording{binds}), Granted{}, Options{})); !strings.Contains(got, "resourceNames=all,verbs=bind") {
 		t.Errorf("proposed is\n%s", got)
 	}
+	// An administrator has escalate by a wildcard.
+	report = Compare(Merge([]*Recording{recorded(uses...)}), Granted{Source: "roles", Rules: []Rule{rule("admin", "", "*", "*", "*")}}, Options{})
+	if got := proposed(report); !strings.Contains(got, "verbs=escalate") {
+		t.Errorf("proposed is\n%s", got)
+	}
 	report = Compare(Merge([]*Recording{recorded(uses...)}), Granted{Source: "roles", Rules: []Rule{rule("role", "", "", "pods", "get")}}, Options{})
 	if got := proposed(report); strings.Contains(got, "escalate") {
 		t.Errorf("proposed is\n%s", got)

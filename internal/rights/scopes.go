@@ -200,6 +200,9 @@ func (s *scopes) names(n *Need) []string {
 		// Users are the same on every cluster.
 	case n.Part == EventRecorder, IsCustom(n.Group):
 		return nil
+	case baseOf(n.Right) == schema.GroupResource{Resource: "pods"}:
+		// An operator may look up its own pod, whose name is another one with each rollout.
+		return nil
 	case !s.onlyInOwn(e, n.Part) && !installed[baseOf(n.Right)]:
 		return nil
 	case s.incomplete && n.Part != LeaderElection:

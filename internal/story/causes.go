@@ -22,9 +22,9 @@ func (t *Teller) causes(p *pass, before *past) (causes []why.Cause) {
 		a := &t.arrivals[i]
 		switch {
 		case p.isAbout(a.Object):
-			about = append(about, t.causeOf(a))
+			about = append(about, t.causeOf(p, a))
 		case p.hasRead(a.Object):
-			read = append(read, t.causeOf(a))
+			read = append(read, t.causeOf(p, a))
 		}
 	}
 	switch {
@@ -56,7 +56,7 @@ func (t *Teller) hasNews(p *pass, after, until time.Time) bool {
 	for i := t.firstAfter(after); i < len(t.arrivals) && !t.arrivals[i].at.After(until); i++ {
 		a := &t.arrivals[i]
 		isChange := !a.Initial && (a.Change == nil || !a.Change.None)
-		if isChange && a.Write == 0 && p.isAbout(a.Object) && t.causeOf(a).Write == nil {
+		if _, own := t.writeBehind(a); isChange && a.Write == 0 && p.isAbout(a.Object) && !own {
 			return true
 		}
 	}
@@ -101,7 +101,7 @@ func (p *pass) hasRead(o *lens.Object) bool {
 	})
 }
 
-func (t *Teller) causeOf(a *arrival) why.Cause {
+func (t *Teller) causeOf(p *pass, a *arrival) why.Cause {
 	object := objectOf(a.Object)
 	c := why.Cause{Object: &object, ResourceVersion: a.Object.ResourceVersion, Seen: a.at}
 	switch {
@@ -119,13 +119,44 @@ func (t *Teller) causeOf(a *arrival) why.Cause {
 	if a.Change != nil && c.Type == why.Updated {
 		c.Changes, c.Changed, c.By = a.Change.Fields, len(a.Change.Fields), a.Change.By
 	}
-	made := version{a.Object.UID, a.Object.ResourceVersion}
-	ref, ok := t.refs[made]
-	if !ok && c.Type == why.Deleted {
-		ref, ok = t.refs[version{uid: a.Object.UID}]
-	}
-	if ok {
+	if ref, ok := t.writeBehind(a); ok && ref.Record != p.record.ID { // no reconcile is the cause of itself
 		c.Write = &ref
 	}
 	return c
+}
+
+// reference is a write and when it was sent.
+type reference struct {
+	why.WriteRef
+	at time.Time
+}
+
+// refer remembers which versions a write made. If another write was answered with the same version, it was first. But an object may
+// end later than its deletion was requested.
+func (t *Teller) refer(p *pass, e *lens.Event, ref why.WriteRef) {
+	made := e.Request.Made()
+	if len(made) == 0 {
+		return
+	}
+	if len(t.refs) >= maxRefs {
+		clear(t.refs) // echoes of earlier writes cannot be recognized
+		clear(t.writers)
+	}
+	for _, version := range made {
+		if _, known := t.refs[version]; !known || version.ResourceVersion == "" {
+			t.refs[version] = reference{ref, e.At}
+		}
+	}
+	t.writers[ref.Record] = p.subject
+}
+
+// writeBehind returns the write that an arrival is the echo of; false if there is none. The answer to a write may have a version that
+// was there already, so what arrived before the write is not its echo.
+func (t *Teller) writeBehind(a *arrival) (write why.WriteRef, ok bool) {
+	for _, version := range a.Shows() {
+		if found, known := t.refs[version]; known && !a.at.Before(found.at) {
+			return found.WriteRef, true
+		}
+	}
+	return write, false
 }

@@ -69,7 +69,7 @@ func (g *grouping) wrote(e *lens.Event) {
 		one.record.Error = writeOf(e).Error
 	}
 	if len(one.record.Writes) < maxWrites {
-		g.teller.refer(one, e.Request, why.WriteRef{Record: one.record.ID, Index: len(one.record.Writes)})
+		g.teller.refer(one, e, why.WriteRef{Record: one.record.ID, Index: len(one.record.Writes)})
 		one.record.Writes = append(one.record.Writes, writeOf(e))
 	}
 }
@@ -95,7 +95,8 @@ func (g *grouping) rootOf(r *lens.Request) (name objectName, version string, ok 
 	case r.Object == nil && r.Verb == "create" && r.Reason == string(metav1.StatusReasonAlreadyExists):
 		return name, "", false // many operators create what they need each time, and expect this answer
 	case r.Object == nil:
-		return objectName{r.Resource.Group, r.Resource.Resource, r.Resource.Namespace, r.Resource.Name}, r.Resource.Version, r.Resource.Name != ""
+		name = objectName{r.Resource.Group, r.Resource.Resource, r.Resource.Namespace, r.Resource.Name}
+		return name, r.Resource.Version, name.name != "" || r.Verb == "deletecollection"
 	}
 	o := r.Object
 	if i := slices.IndexFunc(o.Owners, func(owner lens.Owner) bool { return owner.Controller }); i >= 0 {

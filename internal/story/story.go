@@ -42,7 +42,7 @@ type Teller struct {
 	arrivals []arrival
 	// past is the state of the latest reconcile of an object.
 	past map[subject]*past
-	refs map[version]why.WriteRef
+	refs map[lens.Version]reference
 	// writers are the reconciles that made versions, and flips the fields that changed lately.
 	writers map[uint64]subject
 	flips   map[flipKey]*flip
@@ -94,7 +94,7 @@ type arrival struct {
 // New returns a teller.
 func New(tell func(*why.Record)) *Teller {
 	t := &Teller{
-		tell: tell, running: map[uint64]*pass{}, past: map[subject]*past{}, refs: map[version]why.WriteRef{}, kind: map[string]string{},
+		tell: tell, running: map[uint64]*pass{}, past: map[subject]*past{}, refs: map[lens.Version]reference{}, kind: map[string]string{},
 		writers: map[uint64]subject{}, flips: map[flipKey]*flip{}, inNoNamespace: map[schema.GroupKind]bool{},
 	}
 	t.loose.init(t)
@@ -255,7 +255,7 @@ func (t *Teller) wrote(e *lens.Event) {
 	if len(p.record.Writes) == maxWrites {
 		return
 	}
-	t.refer(p, r, why.WriteRef{Record: p.record.ID, Index: len(p.record.Writes)})
+	t.refer(p, e, why.WriteRef{Record: p.record.ID, Index: len(p.record.Writes)})
 	p.record.Writes = append(p.record.Writes, writeOf(e))
 }
 
@@ -275,26 +275,6 @@ func (t *Teller) onlyAbout(object *lens.Object) (found *pass) {
 		found = p
 	}
 	return found
-}
-
-// version names a version of an object.
-type version struct{ uid, resourceVersion string }
-
-// refer remembers which write made a version. One that changed nothing made none.
-func (t *Teller) refer(p *pass, r *lens.Request, ref why.WriteRef) {
-	if r.Object == nil || r.Refused() || r.Change != nil && r.Change.None {
-		return
-	}
-	if len(t.refs) >= maxRefs {
-		clear(t.refs) // echoes of earlier writes cannot be recognized
-		clear(t.writers)
-	}
-	made := version{r.Object.UID, r.Object.ResourceVersion}
-	if r.Verb == "delete" {
-		made.resourceVersion = ""
-	}
-	t.refs[made] = ref
-	t.writers[ref.Record] = p.subject
 }
 
 func writeOf(e *lens.Event) why.Write {

@@ -14,7 +14,8 @@ import (
 type Filter struct {
 	// Verbs are verbs of RBAC, or apply.
 	Verbs []string
-	// Resources are resources in the plural, with or without a group: deployments, deployments.apps.
+	// Resources are resources in the plural, with or without a group and a subresource: deployments, deployments.apps,
+	// deployments.apps/status.
 	Resources       []string
 	Namespace, Name string
 }
@@ -51,7 +52,8 @@ func (f *Filter) wants(place lens.Resource) bool {
 
 // isResource compares a resource as a user writes it.
 func isResource(given string, place lens.Resource) bool {
-	resource, group, hasGroup := strings.Cut(strings.ToLower(given), ".")
-	resource, subresource, hasSubresource := strings.Cut(resource, "/")
+	// The group comes before the subresource, as in the printed lines.
+	resource, subresource, hasSubresource := strings.Cut(strings.ToLower(given), "/")
+	resource, group, hasGroup := strings.Cut(resource, ".")
 	return resource == place.Resource && (!hasGroup || group == place.Group) && (!hasSubresource || subresource == place.Subresource)
 }

@@ -1,0 +1,96 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lens
+
+import (
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// maxDeleted is how many objects of one deletecollection are listed.
+const maxDeleted = 256
+
+// deleted is the answer to a deletion that leaves nothing. It has only the UID of the object, which a watch may have reported as gone
+// before.
+func (o *observer) deleted(r *Request, answer *unstructured.Unstructured) {
+	if r.Verb != "delete" || r.Status >= http.StatusBadRequest || r.DryRun {
+		return
+	}
+	uid, _, _ := unstructured.NestedString(answer.Object, "details", "uid")
+	known := o.memory.find(keyOf(r.Resource))
+	if before := known.latest(); before != nil && before.uid == uid {
+		if object := before.object(); object != nil {
+			r.Object = nameOf(object)
+		}
+	}
+	if r.Object == nil {
+		r.Object = o.gone.find(uid)
+	}
+	if kind := o.kinds[schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}]; r.Object == nil && kind != "" {
+		place := r.Resource
+		r.Object = &Object{Group: place.Group, Version: place.Version, Kind: kind, Namespace: place.Namespace, Name: place.Name, UID: uid}
+	}
+	o.wrote(Version{uid, ""}, r)
+}
+
+// deletedAll is the answer to a deletion of several objects, which has the objects as they were before.
+func (o *observer) deletedAll(r *Request, list *unstructured.Unstructured) {
+	objects, ok := items(list)
+	if !ok || !r.IsWrite() {
+		return
+	}
+	place := r.Resource
+	r.Items = len(objects)
+	r.Object = &Object{Group: place.Group, Version: place.Version, Kind: strings.TrimSuffix(list.GetKind(), "List"), Namespace: place.Namespace}
+	o.name(r.Object, place)
+	if len(objects) == 0 {
+		r.Change = &Change{None: true}
+		return
+	}
+	if owner := nameOf(objects[0]).controller(); owner != nil && haveController(objects, owner.UID) {
+		r.Object.Owners = []Owner{*owner}
+	}
+	for _, object := range objects {
+		uid := string(object.GetUID())
+		o.wrote(Version{UID: uid}, r)
+		if object.GetDeletionTimestamp() == nil { // otherwise, another client has requested the deletion before
+			o.wrote(Version{uid, deletionBegins}, r)
+		}
+		if len(r.Deleted) < maxDeleted {
+			r.Deleted = append(r.Deleted, uid)
+		}
+	}
+}
+
+// haveController reports whether all objects have a controller with a UID.
+func haveController(objects []*unstructured.Unstructured, uid string) bool {
+	for _, object := range objects {
+		if owner := metav1.GetControllerOfNoCopy(object); owner == nil || string(owner.UID) != uid {
+			return false
+		}
+	}
+	return true
+}
+
+// controller returns the owner that controls an object; nil if there is none.
+func (o *Object) controller() *Owner {
+	for i := range o.Owners {
+		if o.Owners[i].Controller {
+			return &o.Owners[i]
+		}
+	}
+	return nil
+}
+
+// hasEnded reports whether the object in the answer to a write is gone: its deletion was requested, and it has no finalizers. A pod
+// stays until its grace period is over.
+func hasEnded(object client.Object) bool {
+	grace := object.GetDeletionGracePeriodSeconds()
+	return object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
+}

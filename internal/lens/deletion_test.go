@@ -1,0 +1,96 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lens
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestDeletionsOfSeveralObjects are the operator's own, whether the event or the answer comes first.
+func TestDeletionsOfSeveralObjects(t *testing.T) {
+	t.Parallel()
+	pods, all := Resource{Version: "v1", Resource: "pods"}, Resource{Version: "v1", Resource: "pods", Namespace: "a"}
+	object := func(name, version, owner, more string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"namespace":"a","uid":%q,"resourceVersion":%q,`+
+			`"ownerReferences":[{"apiVersion":"example.com/v1","kind":"Shop","name":%q,"uid":%[4]q,"controller":true}]%s}}`, name, name, version, owner, more)
+	}
+	list := func(objects ...string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"PodList","metadata":{},"items":[%s]}`, strings.Join(objects, ","))
+	}
+	const deleting = `,"deletionTimestamp":"2026-01-01T12:00:00Z","deletionGracePeriodSeconds":30`
+	d := newDesk(t)
+	for _, name := range []string{"early", "late", "slow", "before"} {
+		d.show(1, pods, "ADDED", object(name, "1", "web", ""))
+	}
+	d.show(1, pods, "MODIFIED", object("before", "2", "web", deleting)) // a user deletes it
+	d.show(1, pods, "DELETED", object("early", "3", "web", ""))
+	got := d.answer("deletecollection", all, list(object("early", "1", "web", ""), object("late", "1", "web", ""), object("slow", "1", "web", ""), object("before", "2", "web", deleting)))
+	if got.Items != 4 || got.Object == nil || got.Object.Kind != "Pod" || got.Object.Name != "" || len(got.Object.Owners) != 1 || got.Object.Owners[0].Name != "web" || got.Delivered != 1 {
+		t.Errorf("the deletion is %+v of %+v", got, got.Object)
+	}
+	if want := []string{"early", "late", "slow", "before"}; !slices.Equal(got.Deleted, want) {
+		t.Errorf("it deleted %q", got.Deleted)
+	}
+	for _, event := range []*Delivery{
+		d.show(1, pods, "DELETED", object("late", "4", "web", "")), d.show(1, pods, "MODIFIED", object("slow", "5", "web", deleting)), d.show(1, pods, "DELETED", object("slow", "6", "web", deleting)),
+	} {
+		if event.Write != got.ID {
+			t.Errorf("%s %s is not of its own", event.Type, event.Object.Name)
+		}
+	}
+	if event := d.show(1, pods, "MODIFIED", object("before", "7", "web", deleting+`,"labels":{"a":"b"}`)); event.Write != 0 {
+		t.Error("a label of another writer is of its own")
+	}
+	if got := d.answer("deletecollection", all, list(object("before", "7", "web", deleting))); got.Delivered != 0 {
+		t.Errorf("the deletion of another client is taken for the echo of %+v", got)
+	}
+	if got := d.answer("deletecollection", all, list(object("x", "7", "web", ""), object("y", "8", "other", ""))); len(got.Object.Owners) != 0 {
+		t.Errorf("the owner of several is %+v", got.Object.Owners)
+	}
+	if got := d.answer("deletecollection", all, list()); got.Change == nil || !got.Change.None || len(got.Made()) > 0 {
+		t.Errorf("the deletion of nothing is %+v", got)
+	}
+	var many []string
+	for i := range maxDeleted + 1 {
+		many = append(many, object(fmt.Sprint("many-", i), "9", "web", ""))
+	}
+	if got := d.answer("deletecollection", all, list(many...)); got.Items != maxDeleted+1 || len(got.Deleted) != maxDeleted {
+		t.Errorf("of %d objects, %d are listed", got.Items, len(got.Deleted))
+	}
+}
+
+// TestScales have the version of the object that they are of.
+func TestScales(t *testing.T) {
+	t.Parallel()
+	deployments := Resource{Group: "apps", Version: "v1", Resource: "deployments"}
+	scale := Resource{Group: "apps", Version: "v1", Resource: "deployments", Subresource: "scale", Namespace: "a", Name: "web"}
+	object := func(version string) string {
+		return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":%q,`+
+			`"ownerReferences":[{"apiVersion":"example.com/v1","kind":"Shop","name":"web","uid":"o","controller":true}]}}`, version)
+	}
+	answer := func(version string) string {
+		return fmt.Sprintf(`{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":%q},"spec":{"replicas":3}}`, version)
+	}
+	d := newDesk(t)
+	if got := d.answer("patch", scale, answer("1")); got.Object.Kind != "Scale" || got.Change != nil {
+		t.Errorf("the scale of something unknown is %+v", got)
+	}
+	d.show(1, deployments, "MODIFIED", object("2"))
+	if got := d.answer("patch", scale, answer("2")); got.Change == nil || !got.Change.None {
+		t.Errorf("a scale that changes nothing is %+v", got)
+	}
+	got := d.answer("patch", scale, answer("3"))
+	if got.Object.Kind != "Deployment" || got.Object.Group != "apps" || len(got.Object.Owners) != 1 || got.Change != nil {
+		t.Errorf("a scale is %+v of %+v", got, got.Object)
+	}
+	if event := d.show(1, deployments, "MODIFIED", object("3")); event.Write != got.ID {
+		t.Errorf("its event is %+v", event)
+	}
+	if event := d.show(1, deployments, "MODIFIED", object("4")); event.Write != 0 {
+		t.Errorf("an event of another is %+v", event)
+	}
+}

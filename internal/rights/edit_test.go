@@ -1,0 +1,44 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rights
+
+import (
+	"testing"
+
+	"github.com/opdock/opdock/internal/testenv"
+)
+
+// TestPlanEditsAtTheEndOfAFile adds a marker after a last line that does not end.
+func TestPlanEditsAtTheEndOfAFile(t *testing.T) {
+	const first, second = "// +kubebuilder:rbac:groups=sea,resources=frigates,verbs=list", "// +kubebuilder:rbac:groups=land,resources=harbours,verbs=get"
+	dir := testenv.Dir(t, map[string]string{"a.go": "package a\n\n" + first})
+	markers, err := ReadMarkers(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := PlanEdits(dir, markers, []Grant{{Right: Right{"list", "sea", "frigates", ""}}, {Right: Right{"get", "land", "harbours", ""}}}, nil)
+	if err != nil || len(plan.Changes) != 1 {
+		t.Fatalf("got %v, %v", plan, err)
+	}
+	if got, want := string(plan.Changes[0].Content), "package a\n\n"+first+"\n"+second+"\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestPlanEditsBesideARemovedMarker keeps a comment with what it describes.
+func TestPlanEditsBesideARemovedMarker(t *testing.T) {
+	const before, after = "package a\n\n// Reconcile is described here.\n", "func Reconcile() {}\n"
+	dir := testenv.Dir(t, map[string]string{"a.go": before + "// +kubebuilder:rbac:groups=sea,resources=frigates,verbs=list\n" + after})
+	markers, err := ReadMarkers(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := PlanEdits(dir, markers, []Grant{{Right: Right{"get", "sea", "harbours", ""}}}, nil)
+	if err != nil || len(plan.Changes) != 1 {
+		t.Fatalf("got %v, %v", plan, err)
+	}
+	if got, want := string(plan.Changes[0].Content), before+"// +kubebuilder:rbac:groups=sea,resources=harbours,verbs=get\n"+after; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
