@@ -159,6 +159,39 @@ func TestRecreatedObjectsAreFinishedFirst(t *testing.T) {
 	}
 }
 
+// TestRecreatedObjectsOfAnOperatorThatFails is about an operator that waits for its application, which simulated pods do not run. It
+// never finishes what is created again, but it may still delete it.
+func TestRecreatedObjectsOfAnOperatorThatFails(t *testing.T) {
+	other := failed(12, unusual)
+	for _, e := range other {
+		e.Reconcile.Name = "other"
+	}
+	for about, test := range map[string]struct {
+		events []*lens.Event
+		want   bool
+	}{
+		"as undisturbed":            {failed(12, usual), true},
+		"at something else":         {failed(12, unusual), false},
+		"at something else as well": {slices.Concat(failed(12, usual), other), false},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := sailing()
+				c.o.Settling, c.failing = DefaultSettling, map[string]string{}
+				c.learnFailing([]string{usual})
+				r := &run{campaign: c, family: "stale", world: worldOf(t, true), board: newSwitchboard(c.named), activity: following(test.events...)}
+				c.reference[1].shape = r.shape()
+				c.reference[1].shape.Objects["Frigate default/victory"]["spec.sails"] = "9"
+				_, err := r.recreated(t.Context(), 1)
+				var unjudged *unjudgedError
+				if test.want && err != nil || !test.want && !errors.As(err, &unjudged) {
+					t.Errorf("got %v", err)
+				}
+			})
+		})
+	}
+}
+
 // TestOlderDeletionsAreExcused is about an operator that is stuck after the restart, as it is undisturbed.
 func TestOlderDeletionsAreExcused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

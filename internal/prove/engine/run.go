@@ -44,7 +44,9 @@ type run struct {
 
 	notes []report.Line // what was done to the cluster and to the operator; the mutex is for it as well
 	exits []string      // how it ended without being asked to
-	log   *tail
+	// blamed are the requests that are wrong; the mutex is for them as well. A story shows them.
+	blamed map[uint64]bool
+	log    *tail
 
 	changed *made // what became of the change of the plan
 
