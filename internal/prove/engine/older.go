@@ -45,13 +45,18 @@ func (c *campaign) learnLists(events []*lens.Event) {
 }
 
 func olderPlans(c *campaign) (plans []*Plan) {
+	subjects := c.subjectResources()
 	for step, s := range c.reference {
 		for _, resource := range s.delivered {
 			if !c.anyAge[resource] {
 				continue
 			}
+			rank := 1 + s.viewRank(resource)
+			if subjects[resource] && s.beforeDelete[resource] {
+				rank = 0 // with the spec from before, the operator may delete once more
+			}
 			plans = append(plans, &Plan{
-				Family: "stale", Variant: olderList, Step: step, Resource: &resource, rank: 1 + s.viewRank(resource),
+				Family: "stale", Variant: olderList, Step: step, Resource: &resource, rank: rank,
 				Says: fmt.Sprintf("The operator is restarted after the step, and the list of %s that it gets is from before the step; then the watch catches up", resource.Resource),
 			})
 		}

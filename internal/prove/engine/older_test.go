@@ -63,6 +63,30 @@ func TestOlderListsOnlyWhereClientsTakeThem(t *testing.T) {
 	}
 }
 
+// The spec from before a step tells most if the operator deleted something because of the change.
+func TestOlderListsOfCustomResourcesBeforeDeletions(t *testing.T) {
+	deployments := lens.Resource{Group: "apps", Resource: "deployments"}
+	for name, test := range map[string]struct {
+		resource lens.Resource
+		deletes  bool
+		want     int
+	}{
+		"a custom resource, and a deletion": {frigates, true, 0},
+		"a custom resource":                 {frigates, false, 2},
+		"another resource, and a deletion":  {deployments, true, 1},
+	} {
+		c := sailing()
+		c.anyAge = map[lens.Resource]bool{test.resource: true}
+		c.reference[1].delivered = []lens.Resource{test.resource}
+		c.reference[1].beforeDelete = map[lens.Resource]bool{test.resource: test.deletes}
+		for _, p := range olderPlans(c) {
+			if p.Step == 1 && p.rank != test.want {
+				t.Errorf("%s: the rank is %d, want %d", name, p.rank, test.want)
+			}
+		}
+	}
+}
+
 // A custom resource without a finalizer is gone at once: there is no view in which it is being deleted.
 func TestOlderDeletions(t *testing.T) {
 	victory, held := sceneObject("Frigate", "victory"), sceneObject("Frigate", "victory")
