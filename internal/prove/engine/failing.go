@@ -43,6 +43,11 @@ func (c *campaign) expected(failure string) string {
 
 func (c *campaign) isExpected(failure string) bool { return c.expected(failure) != "" }
 
+// failsAsUndisturbed reports whether the operator is stuck, and only at errors at which it is stuck undisturbed as well.
+func (c *campaign) failsAsUndisturbed(over rested) bool {
+	return len(over.failing) > 0 && !slices.ContainsFunc(over.failing, func(one string) bool { return !c.isExpected(one) })
+}
+
 // failures are the errors at which the operator is stuck undisturbed, for the report.
 func (c *campaign) failures() []string { return slices.Sorted(maps.Values(c.failing)) }
 

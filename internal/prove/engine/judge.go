@@ -240,16 +240,45 @@ func (r *run) deletionsBut(step int, undisturbed []write) (wrong []*Observation)
 	for i := range undisturbed {
 		moments = append(moments, seenMoment{Moment: undisturbed[i].Moment})
 	}
-	want := deletionsIn(moments, nil)
-	for m, got := range deletionsIn(r.board.writes(), r.uidsOf()) {
-		if got > want[m] {
-			wrong = append(wrong, &Observation{
-				Step: step, Verdict: "counts", Severity: high, Object: m.Resource + " " + m.Name, Title: "The operator deletes " + m.Resource + " that it does not delete in an undisturbed run",
-				Want: "deleted " + times(want[m]), Got: "deleted " + times(got),
-			})
+	want, writes := deletionsIn(moments, nil), r.board.writes()
+	for m, got := range deletionsIn(writes, r.uidsOf()) {
+		if got <= want[m] {
+			continue
 		}
+		kind := r.campaign.kindOf(m)
+		title := "The operator deletes a" + aKind(kind)[1:]
+		if want[m] > 0 {
+			title += " more often than in an undisturbed run"
+		} else {
+			title += " that it does not delete in an undisturbed run"
+		}
+		o := &Observation{
+			Step: step, Verdict: "counts", Severity: high, Object: nameOf(kind, m.Namespace, m.Name), Title: title,
+			Want: "deleted " + times(want[m]), Got: "deleted " + times(got),
+		}
+		for _, seen := range slices.Backward(writes) {
+			last := seen.Moment
+			if last.Nth = 0; last == m {
+				o.Where = linesOf(r.board.sourceOf(seen.Moment), m.String())
+				r.accuse(seen.id)
+				break
+			}
+		}
+		wrong = append(wrong, o)
 	}
 	return wrong
+}
+
+// kindOf is the kind of what is written, or its resource if undisturbed runs have no object of that kind.
+func (c *campaign) kindOf(m Moment) string {
+	for _, s := range c.reference {
+		for key := range s.state {
+			if key.Group == m.Group && key.Resource == m.Resource {
+				return key.Kind
+			}
+		}
+	}
+	return m.Resource
 }
 
 // deletionsIn counts deletions. One of an object that is being deleted already does not count: an operator that does not see that yet

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/compare"
 )
 
@@ -219,6 +220,47 @@ func TestDeletionsThatAreRepeated(t *testing.T) {
 	} {
 		if got := deletionsIn(seen, test.uids); len(got) != 1 || got[berth] != test.want {
 			t.Errorf("%s: got %v, want %d", name, got, test.want)
+		}
+	}
+}
+
+// A finding about a deletion names the object as all others do, so that the scenario can ignore it, and the line that deletes it.
+func TestDeletionsThatAreNotUndisturbed(t *testing.T) {
+	berth := Moment{Verb: "delete", Group: "apps", Resource: "deployments", Namespace: "default", Name: "victory", Nth: 1}
+	again := berth
+	again.Nth = 2
+	for about, test := range map[string]struct {
+		undisturbed []write
+		seen        []seenMoment
+		title       string
+		blamed      uint64
+	}{
+		"as undisturbed": {[]write{{Moment: berth}}, []seenMoment{{Moment: berth, id: 7}}, "", 0},
+		"never":          {nil, []seenMoment{{Moment: berth, id: 7}}, "The operator deletes a Deployment that it does not delete in an undisturbed run", 7},
+		"more often":     {[]write{{Moment: berth}}, []seenMoment{{Moment: berth, id: 7}, {Moment: again, id: 8}}, "The operator deletes a Deployment more often than in an undisturbed run", 8},
+	} {
+		c := sailing()
+		r := &run{campaign: c, board: newSwitchboard(c.named)}
+		r.board.seen, r.board.sources = test.seen, map[Moment][]string{berth: {"fleet.go:1"}, again: {"fleet.go:2"}}
+		wrong := r.deletionsBut(1, test.undisturbed)
+		if test.title == "" {
+			if len(wrong) > 0 {
+				t.Errorf("%s: got %+v", about, wrong[0])
+			}
+			continue
+		}
+		if len(wrong) != 1 {
+			t.Errorf("%s: got %d", about, len(wrong))
+			continue
+		}
+		line := fmt.Sprintf("fleet.go:%d delete deployments victory", test.blamed-6)
+		if o := wrong[0]; o.Title != test.title || o.Object != "Deployment default/victory" || !slices.Equal(o.Where, []string{line}) {
+			t.Errorf("%s: got %q about %q at %q", about, o.Title, o.Object, o.Where)
+		}
+		for _, id := range []uint64{7, 8} {
+			if got := r.isCulprit(request(lens.Request{ID: id})); got != (id == test.blamed) {
+				t.Errorf("%s: request %d is blamed: %v", about, id, got)
+			}
 		}
 	}
 }

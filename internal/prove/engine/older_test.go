@@ -63,6 +63,30 @@ func TestOlderListsOnlyWhereClientsTakeThem(t *testing.T) {
 	}
 }
 
+// The spec from before a step tells most if the operator deleted something because of the change.
+func TestOlderListsOfCustomResourcesBeforeDeletions(t *testing.T) {
+	deployments := lens.Resource{Group: "apps", Resource: "deployments"}
+	for name, test := range map[string]struct {
+		resource lens.Resource
+		deletes  bool
+		want     int
+	}{
+		"a custom resource, and a deletion": {frigates, true, 0},
+		"a custom resource":                 {frigates, false, 2},
+		"another resource, and a deletion":  {deployments, true, 1},
+	} {
+		c := sailing()
+		c.anyAge = map[lens.Resource]bool{test.resource: true}
+		c.reference[1].delivered = []lens.Resource{test.resource}
+		c.reference[1].beforeDelete = map[lens.Resource]bool{test.resource: test.deletes}
+		for _, p := range olderPlans(c) {
+			if p.Step == 1 && p.rank != test.want {
+				t.Errorf("%s: the rank is %d, want %d", name, p.rank, test.want)
+			}
+		}
+	}
+}
+
 // A custom resource without a finalizer is gone at once: there is no view in which it is being deleted.
 func TestOlderDeletions(t *testing.T) {
 	victory, held := sceneObject("Frigate", "victory"), sceneObject("Frigate", "victory")
@@ -153,6 +177,39 @@ func TestRecreatedObjectsAreFinishedFirst(t *testing.T) {
 				}
 				if test.want && int(p.rings.Load()) < test.rounds {
 					t.Errorf("it is compared when the timer has gone off %d times", p.rings.Load())
+				}
+			})
+		})
+	}
+}
+
+// TestRecreatedObjectsOfAnOperatorThatFails is about an operator that waits for its application, which simulated pods do not run. It
+// never finishes what is created again, but it may still delete it.
+func TestRecreatedObjectsOfAnOperatorThatFails(t *testing.T) {
+	other := failed(12, unusual)
+	for _, e := range other {
+		e.Reconcile.Name = "other"
+	}
+	for about, test := range map[string]struct {
+		events []*lens.Event
+		want   bool
+	}{
+		"as undisturbed":            {failed(12, usual), true},
+		"at something else":         {failed(12, unusual), false},
+		"at something else as well": {slices.Concat(failed(12, usual), other), false},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := sailing()
+				c.o.Settling, c.failing = DefaultSettling, map[string]string{}
+				c.learnFailing([]string{usual})
+				r := &run{campaign: c, family: "stale", world: worldOf(t, true), board: newSwitchboard(c.named), activity: following(test.events...)}
+				c.reference[1].shape = r.shape()
+				c.reference[1].shape.Objects["Frigate default/victory"]["spec.sails"] = "9"
+				_, err := r.recreated(t.Context(), 1)
+				var unjudged *unjudgedError
+				if test.want && err != nil || !test.want && !errors.As(err, &unjudged) {
+					t.Errorf("got %v", err)
 				}
 			})
 		})

@@ -48,7 +48,8 @@ type run struct {
 	exits []string      // how it ended without being asked to
 	log   panicLog
 
-	markedPanic bool // a marked reconcile has panicked
+	markedPanic bool            // a marked reconcile has panicked
+	culprits    map[uint64]bool // the requests that are wrong, which a story shows; the mutex is for them as well
 
 	changed *made // what became of the change of the plan
 

@@ -70,7 +70,23 @@ func (r *run) tell() (lines []report.Line) {
 func (r *run) lineOf(e *lens.Event) report.Line {
 	line := strings.TrimSpace(trace.Line(e, e.At))
 	_, text, _ := strings.Cut(line, "  ") // the time has a field of its own
-	return report.Line{At: e.At.Sub(r.began), Text: strings.Join(strings.Fields(text), " "), Fault: isFault(e), Where: sourceOf(e)}
+	return report.Line{At: e.At.Sub(r.began), Text: strings.Join(strings.Fields(text), " "), Fault: isFault(e), Where: sourceOf(e), Wrong: r.isCulprit(e)}
+}
+
+// accuse says that a request is what is wrong.
+func (r *run) accuse(request uint64) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.culprits == nil {
+		r.culprits = map[uint64]bool{}
+	}
+	r.culprits[request] = true
+}
+
+func (r *run) isCulprit(e *lens.Event) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return e.Request != nil && r.culprits[e.Request.ID]
 }
 
 // sourceOf is the line that sent a write.

@@ -218,13 +218,13 @@ func (t *terminal) story(lines []Line, width int) []string {
 	return drawn
 }
 
-// around chooses at most limit lines: faults, then the last line, then those that are nearest to a fault or to the end.
+// around chooses at most limit lines: faults and what is wrong, then the last line, then those that are nearest to these or to the end.
 func around(lines []Line, limit int) []bool {
 	shown := make([]bool, len(lines))
 	distance := func(i int) int {
 		least := len(lines) - 1 - i
 		for j, line := range lines {
-			if line.Fault {
+			if line.Fault || line.Wrong {
 				least = min(least, max(i-j, j-i))
 			}
 		}

@@ -134,7 +134,7 @@ func TestVisible(t *testing.T) {
 
 func TestStoryKeepsTheFaultAndTheEnd(t *testing.T) {
 	lines := make([]Line, 100)
-	lines[40].Fault = true
+	lines[40].Fault, lines[60].Wrong = true, true
 	shown := around(lines, 10)
 	count := 0
 	for _, one := range shown {
@@ -142,7 +142,7 @@ func TestStoryKeepsTheFaultAndTheEnd(t *testing.T) {
 			count++
 		}
 	}
-	if !shown[40] || !shown[39] || !shown[41] || !shown[99] || count != 10 {
+	if !shown[40] || !shown[39] || !shown[41] || !shown[60] || !shown[99] || count != 10 {
 		t.Errorf("%d lines are shown: %v", count, shown)
 	}
 }

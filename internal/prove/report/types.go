@@ -89,6 +89,7 @@ type Line struct {
 	Text  string        `json:"text"`
 	Fault bool          `json:"fault,omitempty"`
 	Where string        `json:"where,omitempty"` // file:line of a write
+	Wrong bool          `json:"wrong,omitempty"` // the operator should not have done it
 }
 
 // NotTried is what a campaign left out, and why.
