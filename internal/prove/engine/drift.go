@@ -124,9 +124,7 @@ func drift(r *run, p *Plan) (*disturbance, error) {
 		d.act = func(ctx context.Context) error {
 			return r.objects.Delete(ctx, target.DeepCopy(), client.PropagationPolicy("Background"))
 		}
-		if protection(target) != "" {
-			d.heal = func(ctx context.Context) error { return r.isProtected(ctx, target) }
-		}
+		d.futile = func(ctx context.Context) (string, error) { return r.heldUp(ctx, target) }
 	case "edit":
 		d.act = change(func(live *unstructured.Unstructured) { set(live.Object, p.Path, p.Value) })
 	case "orphan":
@@ -171,16 +169,19 @@ func protection(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// isProtected returns an error for an object whose deletion Kubernetes holds up.
-func (r *run) isProtected(ctx context.Context, target *unstructured.Unstructured) error {
+// heldUp says that Kubernetes holds up the deletion of an object; empty if it does not.
+func (r *run) heldUp(ctx context.Context, target *unstructured.Unstructured) (string, error) {
+	if protection(target) == "" {
+		return "", nil
+	}
 	live, err := r.live(ctx, target)
 	if err != nil {
-		return client.IgnoreNotFound(err)
+		return "", client.IgnoreNotFound(err)
 	}
 	if by := protection(live); by != "" && live.GetUID() == target.GetUID() && live.GetDeletionTimestamp() != nil {
-		return &unjudgedError{nameOf(live.GetKind(), live.GetNamespace(), live.GetName()) + " is in use, and Kubernetes holds up its deletion with the finalizer " + by}
+		return nameOf(live.GetKind(), live.GetNamespace(), live.GetName()) + " is in use, and Kubernetes holds up its deletion with the finalizer " + by, nil
 	}
-	return nil
+	return "", nil
 }
 
 // notThereError is an object that a plan needs, and that a run does not have.

@@ -142,6 +142,12 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 	if d.act != nil && !d.afterStep {
 		reached--
 	}
+	if d.futile != nil {
+		if result.excused, err = d.futile(ctx); err != nil || result.excused != "" {
+			r.blame(result, r.healthOf(reached, over)...)
+			return err
+		}
+	}
 	if !d.counts {
 		changes = -1
 	}

@@ -61,13 +61,13 @@ const timerTooLate = "the operator waits with a timer that is later than a step 
 // as undisturbed, or because its next attempt is too late to wait for, and says so. What it has done is judged, and what
 // it has passed by without doing it. The moments are the writes of the step.
 func (c *campaign) excuse(wrong []*Observation, over rested, moments []seenMoment) (blamed []*Observation, excused string) {
-	reason, failure := "", ""
+	reason, failure, late := "", "", c.lateControllers(over.timers)
 	if at := slices.IndexFunc(over.failing, c.isExpected); at >= 0 {
 		reason = "the operator keeps failing, as it does undisturbed: " + shortened(c.expected(over.failing[at]))
 		failure = plain(over.failing[at])
 	} else if over.backsOff {
 		reason = tooLate
-	} else if c.returnsLate(over) {
+	} else if len(late) > 0 {
 		reason = timerTooLate
 	}
 	if reason == "" {
@@ -77,7 +77,7 @@ func (c *campaign) excuse(wrong []*Observation, over rested, moments []seenMomen
 		switch o.Verdict {
 		case "unsettled": // as undisturbed
 		case "end-state", "update", "status", "leftovers", "deletion":
-			if failure != "" && (c.precedes(o, failure) || c.skipped(o, moments)) {
+			if failure != "" && (c.precedes(o, failure) || c.skipped(o, moments)) || reason == timerTooLate && !c.mayWrite(late, o) {
 				blamed = append(blamed, o)
 			} else {
 				excused = reason

@@ -47,22 +47,38 @@ func TestWhatIsLeftUndoneWhileStuck(t *testing.T) {
 	}
 }
 
-// TestTimersThatAreTooLate is about an operator that looks again after a minute, and about one that always does.
+// TestTimersThatAreTooLate is about an operator that looks again after a minute, about one that always does, and about another
+// controller than the one that writes what is missing.
 func TestTimersThatAreTooLate(t *testing.T) {
 	undone, deleted := missing("Service"), &Observation{Verdict: "counts", Object: "PersistentVolumeClaim default/data"}
+	kind, name, _ := strings.Cut(undone.Object, " ")
+	namespace, name, _ := strings.Cut(name, "/")
+	timer := func(controller string, after time.Duration) map[string]time.Duration {
+		return map[string]time.Duration{controller: after}
+	}
 	for about, test := range map[string]struct {
-		undisturbed, now []string
+		undisturbed, now map[string]time.Duration
+		writer           string // of the Service
 		excused          bool
 	}{
-		"only disturbed":           {nil, []string{"frigate"}, true},
-		"always":                   {[]string{"frigate"}, []string{"frigate"}, false},
-		"one of two always":        {[]string{"frigate"}, []string{"crew", "frigate"}, true},
-		"never":                    {nil, nil, false},
-		"only undisturbed, at all": {[]string{"frigate"}, nil, false},
+		"only disturbed":                 {nil, timer("frigate", time.Minute), "", true},
+		"its writer, only disturbed":     {nil, timer("frigate", time.Minute), "frigate", true},
+		"another, only disturbed":        {nil, timer("frigate", time.Minute), "crew", false},
+		"always":                         {timer("frigate", time.Minute), timer("frigate", time.Minute), "", false},
+		"undisturbed it was shorter":     {timer("frigate", 28*time.Second), timer("frigate", 40*time.Second), "", false},
+		"undisturbed it was much longer": {timer("frigate", 0), timer("frigate", 10*time.Minute), "", false},
+		"one of two always":              {timer("frigate", time.Minute), map[string]time.Duration{"crew": time.Minute, "frigate": time.Minute}, "", true},
+		"within a step":                  {nil, timer("frigate", 20*time.Second), "", false},
+		"never":                          {nil, nil, "", false},
+		"only undisturbed, at all":       {timer("frigate", time.Minute), nil, "", false},
 	} {
 		c := sailing()
-		c.reference[0].rested.lateTimers = test.undisturbed
-		blamed, excused := c.excuse([]*Observation{undone, deleted}, rested{lateTimers: test.now}, nil)
+		c.o.Settling = DefaultSettling
+		c.reference[0].rested.timers = test.undisturbed
+		if test.writer != "" {
+			c.reference[0].writes = []write{{Moment: Moment{Verb: "create", Namespace: namespace, Name: name}, object: kind, controller: test.writer}}
+		}
+		blamed, excused := c.excuse([]*Observation{undone, deleted}, rested{timers: test.now}, nil)
 		if (excused == timerTooLate) != test.excused || slices.Contains(blamed, undone) == test.excused || !slices.Contains(blamed, deleted) {
 			t.Errorf("%s: blamed for %v, excused by %q", about, blamed, excused)
 		}

@@ -44,7 +44,7 @@ func (r *run) hearClaims(ctx context.Context, claims func(context.Context) ([]*O
 	if wrong, err = claims(ctx); err != nil { // it may not have been asked about the end
 		return err
 	}
-	over.lateTimers = nil // until then, it must not say that all is well
+	over.timers = nil // until then, it must not say that all is well
 	wrong, excused := r.campaign.excuse(wrong, over, r.board.writes())
 	if excused != "" {
 		result.excused = excused

@@ -93,14 +93,21 @@ func TestOperatorsThatGiveUpAreNotNudged(t *testing.T) {
 // TestOperatorsThatLookAgainLater is about one that looks for a missing Secret every five minutes, and about one that never does.
 func TestOperatorsThatLookAgainLater(t *testing.T) {
 	for about, test := range map[string]struct {
-		after time.Duration
-		want  bool
-	}{"it looks again": {5 * time.Minute, true}, "it gave up": {0, false}} {
+		undisturbed, after time.Duration
+		want               bool
+	}{
+		"it looks again":                    {0, 5 * time.Minute, true},
+		"it gave up":                        {0, 0, false},
+		"it gave up, and resyncs as always": {5 * time.Minute, 5 * time.Minute, false},
+	} {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				victory, crew := sceneObject("Frigate", "victory"), sceneObject("Secret", "crew")
 				c := sceneOf([]*unstructured.Unstructured{victory}, []*unstructured.Unstructured{crew}, sceneState(victory, crew))
 				c.o.Settling = DefaultSettling
+				if test.undisturbed > 0 {
+					c.reference[0].rested.timers = map[string]time.Duration{"frigate": test.undisturbed}
+				}
 				nudged := false
 				objects := interceptor.NewClient(fake.NewClientBuilder().WithObjects(victory.DeepCopy()).Build(), interceptor.Funcs{
 					Patch: func(ctx context.Context, to client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {

@@ -80,6 +80,8 @@ type disturbance struct {
 	deletes bool
 	// may says which objects may be replaced by others of the same name; nil if that is not judged.
 	may mayReplace
+	// futile says why the operator cannot reach the undisturbed state; empty if it can. Then only its health is judged.
+	futile func(ctx context.Context) (reason string, err error)
 	// mustHit means that the run cannot be judged if the fault did not happen.
 	mustHit bool
 }

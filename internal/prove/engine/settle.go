@@ -47,8 +47,8 @@ type rested struct {
 	backsOff bool
 	// timer says that the operator does something soon by itself, which was not waited for.
 	timer bool
-	// lateTimers are the controllers with a timer that is later than a step may take.
-	lateTimers []string
+	// timers are the controllers that have set a timer, and how long it is.
+	timers map[string]time.Duration
 	// unfinished are objects that say that they are not finished.
 	unfinished map[string]string
 }
@@ -57,7 +57,7 @@ type rested struct {
 func (r *rested) add(later rested) {
 	r.busy, r.stuck, r.failing, r.backsOff = r.busy || later.busy, later.stuck, later.failing, later.backsOff
 	r.writes += later.writes
-	r.lateTimers = later.lateTimers
+	r.timers = later.timers
 }
 
 // settle waits until the operator and the controllers have nothing left to do. An operator that ends is started again.
@@ -101,7 +101,6 @@ func (r *run) settleUntil(ctx context.Context, enough func() bool) (rested, erro
 // once. It also waits for the next attempts after an error that undisturbed runs do not show.
 func (r *run) settleOnce(ctx context.Context, factor time.Duration, enough func() bool) (rested, error) {
 	s := r.campaign.o.Settling
-	lateTimers := func() []string { return r.activity.lateTimers(r.campaign.o.Settling.Bound) }
 	marked := r.campaign.isMarked()
 	soon := s.quiet(marked)
 	ahead := nearFuture
@@ -150,13 +149,13 @@ func (r *run) settleOnce(ctx context.Context, factor time.Duration, enough func(
 			// A reconcile that waits for held events continues when they are released.
 			waits := r.board.holds() && now.Sub(last) > s.Progress
 			if wake <= 0 && (doing.running == 0 || waits) && !doing.blind {
-				return rested{stuck: doing.stuck, failing: doing.failing, timer: doing.timer, backsOff: beyond, lateTimers: lateTimers(), unfinished: unfinished}, nil
+				return rested{stuck: doing.stuck, failing: doing.failing, timer: doing.timer, backsOff: beyond, timers: r.activity.timers(), unfinished: unfinished}, nil
 			}
 		}
 		if enough != nil {
 			probe := last.Add(soon).Sub(now)
 			if probe <= 0 && doing.running == 0 && !doing.blind && enough() {
-				return rested{stuck: doing.stuck, failing: doing.failing, timer: doing.timer, lateTimers: lateTimers(), unfinished: r.unfinished()}, nil
+				return rested{stuck: doing.stuck, failing: doing.failing, timer: doing.timer, timers: r.activity.timers(), unfinished: r.unfinished()}, nil
 			}
 			if probe > 0 {
 				wake = min(wake, probe)

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -128,15 +129,14 @@ func TestAttemptsThatAreTooLate(t *testing.T) {
 func TestTimersThatAStepDoesNotWaitFor(t *testing.T) {
 	for about, test := range map[string]struct {
 		events []*lens.Event
-		late   bool
+		want   map[string]time.Duration
 	}{
-		"a timer within a step":    {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 20 * time.Second}), false},
-		"a little more":            {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 33 * time.Second}), true},
-		"a timer of minutes":       {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 5 * time.Minute}), true},
-		"a timer of hours":         {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 10 * time.Hour}), false},
-		"a timer before a success": {slices.Concat(reconciled(lens.Reconcile{ID: 1, RequeueAfter: 5 * time.Minute}), reconciled(lens.Reconcile{ID: 2})), false},
-		"a timer before an error":  {slices.Concat(reconciled(lens.Reconcile{ID: 1, RequeueAfter: 5 * time.Minute}), failed(9, usual)), false},
-		"no timer":                 {reconciled(lens.Reconcile{ID: 1}), false},
+		"a timer of seconds":       {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 33 * time.Second}), map[string]time.Duration{"frigate": 33 * time.Second}},
+		"a timer of minutes":       {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 5 * time.Minute}), map[string]time.Duration{"frigate": 5 * time.Minute}},
+		"a timer of hours":         {reconciled(lens.Reconcile{ID: 1, RequeueAfter: 10 * time.Hour}), map[string]time.Duration{"frigate": 0}},
+		"a timer before a success": {slices.Concat(reconciled(lens.Reconcile{ID: 1, RequeueAfter: 5 * time.Minute}), reconciled(lens.Reconcile{ID: 2})), nil},
+		"a timer before an error":  {slices.Concat(reconciled(lens.Reconcile{ID: 1, RequeueAfter: 5 * time.Minute}), failed(9, usual)), nil},
+		"no timer":                 {reconciled(lens.Reconcile{ID: 1}), nil},
 	} {
 		t.Run(about, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestTimersThatAStepDoesNotWaitFor(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if late := slices.Equal(over.lateTimers, []string{"frigate"}); late != test.late {
+				if !maps.Equal(over.timers, test.want) {
 					t.Errorf("got %+v", over)
 				}
 			})

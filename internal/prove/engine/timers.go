@@ -94,25 +94,50 @@ func (a *activity) nextTimer(within time.Duration, useful bool) (due time.Time) 
 	return due
 }
 
-// lateTimers are the controllers that return to an object after a time, but not later than after the longest back-off.
-func (a *activity) lateTimers(after time.Duration) (controllers []string) {
+// timers are the controllers that have set a timer, and the longest one that is not longer than the longest back-off; 0 if all are.
+func (a *activity) timers() map[string]time.Duration {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
+	longest := map[string]time.Duration{}
 	for who, meeting := range a.next {
-		if meeting.after > after && meeting.after <= longestRetry && !slices.Contains(controllers, who.controller) {
-			controllers = append(controllers, who.controller)
+		switch {
+		case meeting.after <= 0:
+		case meeting.after > longestRetry:
+			longest[who.controller] = max(longest[who.controller], 0)
+		default:
+			longest[who.controller] = max(longest[who.controller], meeting.after)
 		}
 	}
-	slices.Sort(controllers)
-	return controllers
+	return longest
 }
 
-// returnsLate reports whether a controller has set a timer that is too late to wait for, and never does so undisturbed: it knows that
-// something is not done yet. Others look after their objects now and then, and must not rely on it.
-func (c *campaign) returnsLate(over rested) bool {
-	return slices.ContainsFunc(over.lateTimers, func(controller string) bool {
-		return !slices.ContainsFunc(c.reference, func(s *stage) bool { return slices.Contains(s.rested.lateTimers, controller) })
-	})
+// lateControllers have set a timer that is too late to wait for, and never set one undisturbed: they know that something is not done
+// yet. Others look after their objects now and then, at times that may depend on the clock, and must not rely on it.
+func (c *campaign) lateControllers(timers map[string]time.Duration) (late []string) {
+	for controller, after := range timers {
+		always := slices.ContainsFunc(c.reference, func(s *stage) bool { _, set := s.rested.timers[controller]; return set })
+		if after > c.o.Settling.Bound && !always {
+			late = append(late, controller)
+		}
+	}
+	return late
+}
+
+// mayWrite reports whether one of these controllers may write what is wrong: it does so undisturbed, or it is not known which one does.
+func (c *campaign) mayWrite(controllers []string, o *Observation) bool {
+	known := false
+	for _, s := range c.reference {
+		for _, w := range s.writes {
+			if o.Object != nameOf(w.object, w.Namespace, w.Name) {
+				continue
+			}
+			if w.controller == "" || slices.Contains(controllers, w.controller) {
+				return true
+			}
+			known = true
+		}
+	}
+	return !known
 }
 
 // timed are the fields that the operator writes when its timers go off, by the kind of the object.
