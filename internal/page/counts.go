@@ -12,8 +12,11 @@ import (
 	"github.com/opdock/opdock/why"
 )
 
-// counts is what inferred records come to, for each controller. The zero value is empty.
-type counts struct{ controllers map[string]*counted }
+// counts is what inferred records come to, for each controller and its kind. The zero value is empty.
+type counts struct{ controllers map[reconciler]*counted }
+
+// reconciler is a controller. Records that are grouped by cause and time have only one name for all kinds.
+type reconciler struct{ name, kind string }
 
 // counted holds the totals of a controller.
 type counted struct {
@@ -23,15 +26,7 @@ type counted struct {
 
 // add counts a record.
 func (c *counts) add(r *why.Record) {
-	one := c.controllers[r.Controller]
-	if one == nil {
-		one = &counted{ControllerSummary: why.ControllerSummary{Name: r.Controller, Causes: map[why.CauseType]uint64{}, Outcomes: map[why.Outcome]uint64{}}}
-		if c.controllers == nil {
-			c.controllers = map[string]*counted{}
-		}
-		c.controllers[r.Controller] = one
-	}
-	one.Kind = cmp.Or(r.Object.Kind, one.Kind)
+	one := c.of(r.Controller, r.Object.Kind)
 	one.Reconciles++
 	one.Outcomes[r.Outcome]++
 	one.Writes += uint64(r.Written) //nolint:gosec // a count
@@ -60,7 +55,29 @@ func (c *counts) add(r *why.Record) {
 	one.took += r.Duration
 }
 
-// summaries returns the totals, sorted by name.
+// of returns the totals of a controller. Its first records may lack the kind.
+func (c *counts) of(name, kind string) *counted {
+	if c.controllers == nil {
+		c.controllers = map[reconciler]*counted{}
+	}
+	key := reconciler{name, kind}
+	if one := c.controllers[key]; one != nil {
+		return one
+	}
+	for other, one := range c.controllers {
+		if other.name == name && (kind == "" || other.kind == "") {
+			delete(c.controllers, other)
+			one.Kind = cmp.Or(kind, other.kind)
+			c.controllers[reconciler{name, one.Kind}] = one
+			return one
+		}
+	}
+	one := &counted{ControllerSummary: why.ControllerSummary{Name: name, Kind: kind, Causes: map[why.CauseType]uint64{}, Outcomes: map[why.Outcome]uint64{}}}
+	c.controllers[key] = one
+	return one
+}
+
+// summaries returns the totals, sorted by name and kind.
 func (c *counts) summaries() []why.ControllerSummary {
 	all := []why.ControllerSummary{}
 	for _, one := range c.controllers {
@@ -69,6 +86,8 @@ func (c *counts) summaries() []why.ControllerSummary {
 		s.MeanWaited, s.MeanDuration = one.waited/time.Duration(one.Reconciles), one.took/time.Duration(one.Reconciles) //nolint:gosec // a count
 		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b why.ControllerSummary) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b why.ControllerSummary) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
+	})
 	return all
 }

@@ -65,8 +65,9 @@ type process struct {
 	works  time.Time // zero while it starts
 	served bool      // it has served records
 	// inferred means that it serves no records, so inferred ones are used. Until that is known, they wait.
-	inferred bool
-	waiting  []*why.Record
+	inferred     bool
+	waiting      []*why.Record
+	waitingSince time.Time // zero while there are none
 	// shift is added to the IDs of inferred records, once there is one.
 	shift   uint64
 	shifted bool

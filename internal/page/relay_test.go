@@ -221,6 +221,18 @@ func TestRelayTakesInferredRecords(t *testing.T) {
 			t.Errorf("the summary is %s", body)
 		}
 	})
+	t.Run("it reconciles, but one of its controllers never starts", func(t *testing.T) {
+		t.Parallel()
+		relay := NewRelay()
+		relay.Inferring = true
+		t.Cleanup(relay.End)
+		server := serve(t, Options{Operator: relay})
+		relay.Begin("")
+		relay.Infer(inferred(1, "a"))
+		testenv.Eventually(t, "the record is there", func() bool { return ids(t, server) == "1:a" })
+		relay.Infer(inferred(2, "b"))
+		testenv.Eventually(t, "so is the next", func() bool { return ids(t, server) == "1:a 2:b" })
+	})
 	t.Run("it records itself", func(t *testing.T) {
 		t.Parallel()
 		relay := NewRelay()

@@ -21,6 +21,9 @@ const (
 	askAgain = 200 * time.Millisecond
 	// lateness is how long after it began to work a process may begin to serve, before it is taken for one that never does.
 	lateness = time.Second
+	// unreported is how long inferred records wait if nothing reports that the process works: they show that it does. One of
+	// several controllers may wait for something, such as a kind, forever.
+	unreported = 5 * time.Second
 	// answerTimeout is how long a process may take to answer a question.
 	answerTimeout = 5 * time.Second
 	// maxWaiting is the maximum number of inferred records that wait until it is known whether the process serves its
@@ -39,7 +42,7 @@ func (r *Relay) follow(ctx context.Context, p *process) {
 		}
 		r.mutex.Lock()
 		var inferred []*why.Record
-		if !p.ended && !p.served && !p.works.IsZero() && time.Since(p.works) > lateness {
+		if !p.ended && !p.served && !p.inferred && p.hasHadTime(time.Now()) {
 			inferred = r.giveUp(p)
 		}
 		r.mutex.Unlock()
@@ -54,6 +57,11 @@ func (r *Relay) follow(ctx context.Context, p *process) {
 			return
 		}
 	}
+}
+
+// hasHadTime reports whether a process would serve its records by now if it did so at all.
+func (p *process) hasHadTime(now time.Time) bool {
+	return !p.works.IsZero() && now.Sub(p.works) > lateness || !p.waitingSince.IsZero() && now.Sub(p.waitingSince) > unreported
 }
 
 // read follows the stream of a process until it breaks off, and returns the ID to go on after.
@@ -104,6 +112,9 @@ func (r *Relay) Infer(record *why.Record) {
 		r.mutex.Unlock()
 		r.takeInferred(p, record)
 	default:
+		if p.waitingSince.IsZero() {
+			p.waitingSince = time.Now()
+		}
 		if len(p.waiting) < maxWaiting {
 			p.waiting = append(p.waiting, record)
 		}

@@ -48,6 +48,7 @@ func (p *Project) Identity(ctx context.Context) (*Identity, error) {
 // ServiceAccount. A workload that names no account runs as the one called default, which every namespace has: this is how
 // kubebuilder v2 does it. It is nil if the manifests give no account any rights, and have none.
 func IdentityIn(manifests []*unstructured.Unstructured) *Identity {
+	manifests = inHome(manifests)
 	identity, account := accountIn(manifests)
 	if identity == nil {
 		return nil

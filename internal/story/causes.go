@@ -19,7 +19,7 @@ func (t *Teller) causes(p *pass, before *past) (causes []why.Cause) {
 	}
 	var about, read []why.Cause
 	for i := t.firstAfter(since); i < len(t.arrivals) && !t.arrivals[i].at.After(p.began); i++ {
-		a := &t.arrivals[i]
+		a := t.identify(p, &t.arrivals[i])
 		switch {
 		case p.isAbout(a.Object):
 			about = append(about, t.causeOf(p, a))
@@ -54,7 +54,7 @@ func (t *Teller) causes(p *pass, before *past) (causes []why.Cause) {
 // no echo of the operator's writes, of which a record does not keep all, and nothing that was only shown again.
 func (t *Teller) hasNews(p *pass, after, until time.Time) bool {
 	for i := t.firstAfter(after); i < len(t.arrivals) && !t.arrivals[i].at.After(until); i++ {
-		a := &t.arrivals[i]
+		a := t.identify(p, &t.arrivals[i])
 		isChange := !a.Initial && (a.Change == nil || !a.Change.None)
 		if _, own := t.writeBehind(a); isChange && a.Write == 0 && p.isAbout(a.Object) && !own {
 			return true

@@ -66,18 +66,18 @@ func (g *grouping) wrote(e *lens.Event) {
 	one.record.Written++
 	if e.Request.Refused() {
 		one.record.Outcome = why.Failed
-		one.record.Error = writeOf(e).Error
+		one.record.Error = g.teller.writeOf(e).Error
 	}
 	if len(one.record.Writes) < maxWrites {
 		g.teller.refer(one, e, why.WriteRef{Record: one.record.ID, Index: len(one.record.Writes)})
-		one.record.Writes = append(one.record.Writes, writeOf(e))
+		one.record.Writes = append(one.record.Writes, g.teller.writeOf(e))
 	}
 }
 
 // isNext reports whether a write begins another reconcile than the group. A reconcile seldom repeats a write that took
 // effect. If another client's change arrived since that write, the change is the likelier reason.
 func (g *grouping) isNext(one *pass, e *lens.Event) bool {
-	write := writeOf(e)
+	write := g.teller.writeOf(e)
 	for _, earlier := range slices.Backward(one.record.Writes) {
 		if earlier.Error == "" && earlier.Verb == write.Verb && earlier.Subresource == write.Subresource && earlier.Object == write.Object {
 			return g.teller.hasNews(one, earlier.At, e.At)
@@ -87,18 +87,21 @@ func (g *grouping) isNext(one *pass, e *lens.Event) bool {
 }
 
 // rootOf returns the object that a write belongs to: the owner of the written object, or the
-// object itself.
+// object itself if it has none or if a controller of its own writes its status.
 func (g *grouping) rootOf(r *lens.Request) (name objectName, version string, ok bool) {
 	switch {
 	case r.Resource.Resource == "events" || r.Resource.Group == "coordination.k8s.io" || r.Change.RenewsLeader():
 		return name, "", false // they are about the operator itself, or repeat its actions
 	case r.Object == nil && r.Verb == "create" && r.Reason == string(metav1.StatusReasonAlreadyExists):
 		return name, "", false // many operators create what they need each time, and expect this answer
-	case r.Object == nil:
-		name = objectName{r.Resource.Group, r.Resource.Resource, r.Resource.Namespace, r.Resource.Name}
-		return name, r.Resource.Version, name.name != "" || r.Verb == "deletecollection"
 	}
-	o := r.Object
+	o := g.teller.objectOf(r)
+	switch {
+	case o == nil:
+		return objectName{r.Resource.Group, r.Resource.Resource, r.Resource.Namespace, r.Resource.Name}, r.Resource.Version, r.Resource.Name != "" || r.Verb == "deletecollection"
+	case writesOwnStatus(r):
+		return objectName{o.Group, o.Kind, o.Namespace, o.Name}, o.Version, true
+	}
 	if i := slices.IndexFunc(o.Owners, func(owner lens.Owner) bool { return owner.Controller }); i >= 0 {
 		owner := o.Owners[i]
 		name = objectName{owner.Group, owner.Kind, o.Namespace, owner.Name}

@@ -49,6 +49,7 @@ type Teller struct {
 	kind    map[string]string // of controllers, once a reconcile has read its object
 	// inNoNamespace are the kinds of objects that were seen without a namespace.
 	inNoNamespace map[schema.GroupKind]bool
+	kindOf        map[schema.GroupResource]string // as far as objects of the resource were seen
 	// marked means that the operator has marked a reconcile, and markable that it was built to.
 	marked, markable bool
 	// wroteFirst is when the process first wrote something that may belong to a reconcile.
@@ -96,6 +97,7 @@ func New(tell func(*why.Record)) *Teller {
 	t := &Teller{
 		tell: tell, running: map[uint64]*pass{}, past: map[subject]*past{}, refs: map[lens.Version]reference{}, kind: map[string]string{},
 		writers: map[uint64]subject{}, flips: map[flipKey]*flip{}, inNoNamespace: map[schema.GroupKind]bool{},
+		kindOf: map[schema.GroupResource]string{},
 	}
 	t.loose.init(t)
 	return t
@@ -109,7 +111,7 @@ func (t *Teller) LacksMarks(now time.Time) bool {
 
 // Add takes the next event.
 func (t *Teller) Add(e *lens.Event) {
-	t.learnScope(e)
+	t.learn(e)
 	t.loose.settle(e.At) // before the event: it may begin a new group, and in a recording only events have times
 	switch {
 	case e.Process != nil:
@@ -138,20 +140,6 @@ func (t *Teller) Add(e *lens.Event) {
 func (t *Teller) Missed() {
 	for _, p := range t.running {
 		p.unsure = true
-	}
-}
-
-// learnScope learns from an object whether its kind is cluster-scoped.
-func (t *Teller) learnScope(e *lens.Event) {
-	var object *lens.Object
-	switch {
-	case e.Request != nil:
-		object = e.Request.Object
-	case e.Delivery != nil:
-		object = e.Delivery.Object
-	}
-	if object != nil && object.Namespace == "" && object.Name != "" {
-		t.inNoNamespace[schema.GroupKind{Group: object.Group, Kind: object.Kind}] = true
 	}
 }
 
@@ -242,7 +230,7 @@ func (t *Teller) wrote(e *lens.Event) {
 	r := e.Request
 	p := t.running[r.Reconcile]
 	if p == nil && r.Reconcile == 0 {
-		p = t.onlyAbout(r.Object)
+		p = t.onlyAbout(t.objectOf(r))
 	}
 	if p == nil {
 		t.loose.wrote(e)
@@ -256,7 +244,7 @@ func (t *Teller) wrote(e *lens.Event) {
 		return
 	}
 	t.refer(p, e, why.WriteRef{Record: p.record.ID, Index: len(p.record.Writes)})
-	p.record.Writes = append(p.record.Writes, writeOf(e))
+	p.record.Writes = append(p.record.Writes, t.writeOf(e))
 }
 
 // onlyAbout returns the only running reconcile of an object or of its owner; nil if there is none or several. If a
@@ -277,11 +265,12 @@ func (t *Teller) onlyAbout(object *lens.Object) (found *pass) {
 	return found
 }
 
-func writeOf(e *lens.Event) why.Write {
+func (t *Teller) writeOf(e *lens.Event) why.Write {
 	r := e.Request
+	kind := cmp.Or(t.kindOf[schema.GroupResource{Group: r.Resource.Group, Resource: r.Resource.Resource}], r.Resource.Resource)
 	w := why.Write{
 		Verb: r.Verb, Subresource: r.Resource.Subresource, Manager: r.FieldManager, At: e.At, Duration: r.Duration,
-		Object:   why.Object{Kind: r.Resource.Resource, Group: r.Resource.Group, Version: r.Resource.Version, Namespace: r.Resource.Namespace, Name: r.Resource.Name},
+		Object:   why.Object{Kind: kind, Group: r.Resource.Group, Version: r.Resource.Version, Namespace: r.Resource.Namespace, Name: r.Resource.Name},
 		NoChange: r.Change != nil && r.Change.None,
 	}
 	if r.Object != nil {

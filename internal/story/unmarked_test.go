@@ -105,11 +105,49 @@ func TestGrouping(t *testing.T) {
 	}
 	refused := wrote(2, 0, "update", shop("Shop", "web", ""))
 	refused.Request.Status, refused.Request.Reason = 409, "Conflict"
+	// The answer to a conflict is a status without the object.
+	conflict := wrote(3, 0, "update", shop("Deployment", "web", ""))
+	conflict.Request.Object, conflict.Request.Status, conflict.Request.Reason = nil, 409, "Conflict"
+	// A run belongs to a shop, and has a controller of its own.
+	aRun := func(version string) *lens.Object {
+		o := shop("Run", "web-1", version, ownedByWeb)
+		o.Group = "example.com"
+		return o
+	}
+	run := func(request uint64, version, field string) lens.Event {
+		e := wrote(request, 0, "patch", aRun(version))
+		e.Request.Change = &lens.Change{Fields: []why.Change{{Path: field}}}
+		return e
+	}
+	// A watch of metadata does not say which kind it is about.
+	metadata := delivered("ADDED", shop("Shop", "web", "1"), 0)
+	metadata.Delivery.Object.Kind, metadata.Delivery.Resource = partial, lens.Resource{Group: "example.com", Version: "v1", Resource: "shops"}
+	throughStatus := run(3, "4", "metadata.generation")
+	throughStatus.Request.Resource.Subresource = "status"
 	for _, test := range []struct {
 		name   string
 		events []lens.Event
 		want   string
 	}{
+		{"a conflict", []lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			wrote(1, 0, "create", shop("Deployment", "web", "2", ownedByWeb)),
+			delivered("ADDED", shop("Deployment", "web", "2", ownedByWeb), 1),
+			conflict,
+		}, `1 Shop/web <created Shop/web> [create Deployment/web] [update Deployment/web] failed`},
+		{"a watch of metadata", []lens.Event{
+			metadata,
+			wrote(1, 0, "update", shop("Shop", "web", "2")),
+		}, `1 Shop/web <created Shop/web> [update Shop/web] succeeded`},
+		{"the status of what it owns", []lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			wrote(1, 0, "create", aRun("2")),
+			delivered("ADDED", aRun("2"), 1),
+			run(2, "3", "status.phase"),
+			throughStatus,
+			run(4, "5", "spec.stop"),
+		}, `1 Shop/web <created Shop/web> [create Run/web-1] [patch Run/web-1] succeeded
+2 Run/web-1 <created Run/web-1 echo of 1.0> [patch Run/web-1] [patch Run/web-1] succeeded`},
 		{"a pause", []lens.Event{
 			delivered("ADDED", shop("Shop", "web", "1"), 0),
 			wrote(1, 0, "create", shop("Deployment", "web", "2", ownedByWeb)),
@@ -149,5 +187,18 @@ func TestGrouping(t *testing.T) {
 		if got := say(play(test.events...)); got != test.want {
 			t.Errorf("%s: %s\ninstead of\n%s", test.name, got, test.want)
 		}
+	}
+}
+
+// TestKindOfMetadata has a watch of metadata, whose events name no kind, and a reconcile that reads its object from the cache.
+func TestKindOfMetadata(t *testing.T) {
+	t.Parallel()
+	metadata := delivered("ADDED", shop("Shop", "web", "1"), 0)
+	metadata.Delivery.Object.Kind, metadata.Delivery.Resource = partial, lens.Resource{Group: "example.com", Version: "v1", Resource: "shops"}
+	other := delivered("ADDED", shop("Shop", "web", "1"), 0)
+	other.Delivery.Object.Kind, other.Delivery.Resource = partial, lens.Resource{Group: "example.com", Version: "v1", Resource: "ferries"}
+	got := say(play(metadata, other, begin(1, "web"), read(1, "example.com", "Shop", "web"), end(1, nil)))
+	if want := "1 Shop/web <created Shop/web> succeeded"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

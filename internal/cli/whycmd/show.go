@@ -224,6 +224,13 @@ func (a verbs) printTotals(summary why.Summary, what string, o whyOptions) error
 	if o.format == cmdutil.OutputJSON {
 		return a.PrintJSON(summary)
 	}
+	// One name may stand for several controllers.
+	label := func(c why.ControllerSummary) string {
+		if slices.ContainsFunc(summary.Controllers, func(other why.ControllerSummary) bool { return other.Name == c.Name && other.Kind != c.Kind }) {
+			return c.Name + " " + c.Kind
+		}
+		return c.Name
+	}
 	table := tabwriter.NewWriter(a.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprint(table, "CONTROLLER\tRECONCILES\tFOLDED\tFILTERED\tWRITES\tNO-OPS\tOWN ECHOES\tLOOPS\tUSER CHANGES\tRECONCILES EACH\tWRITES EACH\n")
 	for _, c := range summary.Controllers {
@@ -232,7 +239,7 @@ func (a verbs) printTotals(summary why.Summary, what string, o whyOptions) error
 			each, writes = fmt.Sprintf("%.1f", c.ReconcilesPerChange), fmt.Sprintf("%.1f", c.WritesPerChange)
 		}
 		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n",
-			c.Name, c.Reconciles, c.Folded, c.Filtered, c.Writes, c.NoOp, c.SelfInflicted, c.Loops, c.UserChanges, each, writes)
+			label(c), c.Reconciles, c.Folded, c.Filtered, c.Writes, c.NoOp, c.SelfInflicted, c.Loops, c.UserChanges, each, writes)
 	}
 	fmt.Fprint(table, "\nCAUSES")
 	for _, cause := range causeTypes {
@@ -240,7 +247,7 @@ func (a verbs) printTotals(summary why.Summary, what string, o whyOptions) error
 	}
 	fmt.Fprintln(table)
 	for _, c := range summary.Controllers {
-		fmt.Fprint(table, c.Name)
+		fmt.Fprint(table, label(c))
 		for _, cause := range causeTypes {
 			fmt.Fprintf(table, "\t%d", c.Causes[cause])
 		}

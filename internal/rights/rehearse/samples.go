@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -24,8 +25,8 @@ import (
 const (
 	// goneInterval is how often it is looked whether an object is gone.
 	goneInterval = 100 * time.Millisecond
-	// admitInterval is how often a write is retried that a webhook denies, and admitPatience how long for all samples:
-	// the webhook may depend on what the operator does with the other samples.
+	// admitInterval is how often a write is retried that a webhook denies or whose kind is missing, and admitPatience how
+	// long for all samples: the webhook may depend on what the operator does with the other samples, and so may the kind.
 	admitInterval = 250 * time.Millisecond
 	admitPatience = 5 * time.Second
 )
@@ -37,7 +38,7 @@ const changedAnnotation = "opdock.dev/rehearsed"
 // anything. Samples that name no namespace go to the given one, if their kind is in namespaces. A sample that the API server
 // refuses is left out with a note, and so is one that is there already: folders of samples have alternatives under one name. A
 // webhook that cannot be called ends the rehearsal. Samples are deleted in the reverse order: later ones may depend on earlier
-// ones. The function that Samples returns as well is for Options.Subjects.
+// ones. Those that could be created only after others are gone before the others are deleted. The function that Samples returns as well is for Options.Subjects.
 func Samples(objects client.Client, samples []*unstructured.Unstructured, namespace string, note func(string)) ([]Act, func() []Subject) {
 	placed := make([]*unstructured.Unstructured, 0, len(samples))
 	for _, sample := range samples {
@@ -59,9 +60,10 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 		}
 	}
 	var subjects []Subject
+	early := 0 // how many samples depend on none of the others
 	acts := []Act{
 		{"create the samples", func(ctx context.Context) error {
-			created, leftOut, refused, err := createAll(ctx, objects, placed, namespace)
+			created, leftOut, refused, err := createAll(ctx, objects, placed, namespace, func(created int) { early = created })
 			if err != nil {
 				return err
 			}
@@ -83,7 +85,13 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 			return change(ctx, objects, sample)
 		})},
 		{"delete the samples", func(ctx context.Context) error {
-			for _, sample := range slices.Backward(placed) {
+			for i, sample := range slices.Backward(placed) {
+				if i == early-1 {
+					// The operator may need the others to clean up after these.
+					if err := gone(ctx, objects, placed[early:]); err != nil {
+						return err
+					}
+				}
 				err := admitted(ctx, func() error { return client.IgnoreNotFound(objects.Delete(ctx, sample.DeepCopy())) })
 				if err != nil {
 					return fmt.Errorf("%s %s: %w", sample.GetKind(), sample.GetName(), err)
@@ -97,8 +105,9 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 }
 
 // createAll creates samples. It returns which were created, which were refused, and why. It retries what a webhook
-// denies for a while.
-func createAll(ctx context.Context, objects client.Client, samples []*unstructured.Unstructured, namespace string) (created, leftOut []*unstructured.Unstructured, refused []error, err error) {
+// denies for a while, and kinds that the cluster does not have: the operator may create their CRDs for other samples.
+// It reports how many were created at the first attempt.
+func createAll(ctx context.Context, objects client.Client, samples []*unstructured.Unstructured, namespace string, first func(created int)) (created, leftOut []*unstructured.Unstructured, refused []error, err error) {
 	until := time.Now().Add(admitPatience)
 	for left := samples; ; {
 		var denied []*unstructured.Unstructured
@@ -116,13 +125,16 @@ func createAll(ctx context.Context, objects client.Client, samples []*unstructur
 			switch {
 			case apierrors.IsInternalError(err):
 				return nil, nil, nil, err // such as a webhook that cannot be called: the sample is not to blame
-			case isDenied(err):
+			case isDenied(err), meta.IsNoMatchError(err):
 				denied, denials = append(denied, sample), append(denials, err)
 			default:
 				leftOut, refused = append(leftOut, sample), append(refused, err)
 			}
 		}
-		if len(denied) == 0 || time.Now().After(until) {
+		if len(left) == len(samples) {
+			first(len(created))
+		}
+		if len(denied) == 0 || len(created) == 0 && !slices.ContainsFunc(denials, isDenied) || time.Now().After(until) {
 			return created, append(leftOut, denied...), append(refused, denials...), nil
 		}
 		left = denied
@@ -236,6 +248,9 @@ func gone(ctx context.Context, objects client.Client, samples []*unstructured.Un
 			live := &unstructured.Unstructured{}
 			live.SetGroupVersionKind(sample.GroupVersionKind())
 			err := objects.Get(ctx, client.ObjectKeyFromObject(sample), live)
+			if meta.IsNoMatchError(err) {
+				return true, nil // its CRD is gone
+			}
 			return apierrors.IsNotFound(err) || err == nil && isLeftToKubernetes(live), client.IgnoreNotFound(err)
 		})
 		if err != nil {

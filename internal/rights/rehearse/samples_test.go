@@ -9,12 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -118,6 +121,52 @@ func TestSamplesThatDependOnEachOther(t *testing.T) {
 	})
 	if !errors.Is(err, denied) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// An operator may create the CRD of one sample because of another.
+func TestSamplesOfAKindThatTheOperatorCreates(t *testing.T) {
+	ship := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Ship"}
+	shipsIn := func(server client.Client) int {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(ship)
+		if err := server.List(context.Background(), list); err != nil {
+			t.Error(err)
+		}
+		return len(list.Items)
+	}
+	kinds := meta.NewDefaultRESTMapper(nil)
+	kinds.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	server := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRESTMapper(kinds).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, server client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			kinds.Add(ship, meta.RESTScopeNamespace)
+			return server.Create(ctx, object, options...)
+		},
+		Delete: func(ctx context.Context, server client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			if ships := shipsIn(server); object.GetObjectKind().GroupVersionKind() != ship && ships > 0 {
+				t.Errorf("%s is deleted while there are %d ships", object.GetName(), ships)
+			}
+			go func() {
+				time.Sleep(50 * time.Millisecond) // a finalizer
+				_ = server.Delete(context.WithoutCancel(ctx), object, options...)
+			}()
+			return nil
+		},
+	}).Build()
+	var samples []*unstructured.Unstructured
+	for _, kind := range []schema.GroupVersionKind{ship, corev1.SchemeGroupVersion.WithKind("ConfigMap")} {
+		sample := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "one", "namespace": "default"}}}
+		sample.SetGroupVersionKind(kind)
+		samples = append(samples, sample)
+	}
+	acts, subjects := Samples(server, samples, "default", func(text string) { t.Errorf("note: %s", text) })
+	for _, act := range acts {
+		if err := act.Do(t.Context()); err != nil {
+			t.Fatalf("%s: %v", act.Name, err)
+		}
+	}
+	if got := subjects(); len(got) != 1 || got[0].Kind.Kind != "Ship" || got[0].LeftOut {
+		t.Errorf("subjects are %+v", got)
 	}
 }
 
