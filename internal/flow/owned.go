@@ -12,18 +12,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// byController is the index of children by the UID of the object that controls them.
-const byController = "metadata.controller"
+// OwnedIndex is the index of children that Pass.Owned uses.
+const OwnedIndex = "metadata.controller"
+
+// OwnedKeys returns the keys of a child in OwnedIndex: the UID of the object that controls it.
+func OwnedKeys(object client.Object) []string {
+	if controller := metav1.GetControllerOf(object); controller != nil {
+		return []string{string(controller.UID)}
+	}
+	return nil
+}
 
 // IndexOwned makes Pass.Owned work for a type of child. At most one kind may call it for each type.
 func IndexOwned(mgr ctrl.Manager, object client.Object) error {
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), object, byController, func(object client.Object) []string {
-		if controller := metav1.GetControllerOf(object); controller != nil {
-			return []string{string(controller.UID)}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), object, OwnedIndex, OwnedKeys); err != nil {
 		return fmt.Errorf("indexing %T by its controller: %w", object, err)
 	}
 	return nil
@@ -32,7 +34,7 @@ func IndexOwned(mgr ctrl.Manager, object client.Object) error {
 // Owned fills the list with all children of its type, regardless of their names. It is for children whose names can
 // change: after a crash, or a second change during the first, some children are known nowhere else.
 func (p *Pass) Owned(ctx context.Context, list client.ObjectList) error {
-	err := p.client.List(ctx, list, client.InNamespace(p.owner.GetNamespace()), client.MatchingFields{byController: string(p.owner.GetUID())})
+	err := p.client.List(ctx, list, client.InNamespace(p.owner.GetNamespace()), client.MatchingFields{OwnedIndex: string(p.owner.GetUID())})
 	if err != nil {
 		return fmt.Errorf("listing children: %w", err)
 	}

@@ -66,18 +66,27 @@ func overtaken(robot *robotv1.Robot, predecessor *appsv1.Deployment) bool {
 
 // removePredecessors comes after the rollout, so the new Deployment has taken over.
 func (r *Reconciler) removePredecessors(ctx context.Context, s *scope) error {
-	var left []string
+	var left []*appsv1.Deployment
+	var names []string
 	for i := range s.predecessors {
-		gone, err := s.pass.Delete(ctx, s.predecessors[i].DeepCopy())
+		predecessor := s.predecessors[i].DeepCopy()
+		gone, err := s.pass.Delete(ctx, predecessor)
 		switch {
 		case err != nil:
 			return err
 		case !gone:
-			left = append(left, s.predecessors[i].Name)
+			left, names = append(left, predecessor), append(names, predecessor.Name)
 		}
 	}
-	if len(left) > 0 {
-		return flow.Waiting("RemovingPredecessor", "Deployment %s is available, %s is being deleted", s.deployment.Name, strings.Join(left, ", "))
+	var outcome error
+	for _, predecessor := range left {
+		if outcome = s.pass.AwaitGone(ctx, predecessor, "RemovingPredecessor", "Deployment %s is available, %s is being deleted",
+			s.deployment.Name, strings.Join(names, ", ")); !flow.IsWaiting(outcome) {
+			return outcome
+		}
+	}
+	if outcome != nil {
+		return outcome
 	}
 	s.predecessors = nil
 	return nil
