@@ -46,8 +46,12 @@ func (p *Pass) isAdoptable(object client.Object) bool {
 	if object.GetUID() == "" || metav1.GetControllerOfNoCopy(object) != nil {
 		return false
 	}
-	return p.owner.GetAnnotations()[AdoptAnnotation] == "true" || p.bearsLabels(object) ||
-		!p.namesAnother(object) && p.wasSetByUs(object)
+	return p.owner.GetAnnotations()[AdoptAnnotation] == "true" || p.wasChild(object)
+}
+
+// wasChild reports whether an object without a controller was a child of the owner, or of one with its name.
+func (p *Pass) wasChild(object client.Object) bool {
+	return p.bearsLabels(object) || !p.namesAnother(object) && p.wasSetByUs(object)
 }
 
 // wasSetByUs reports whether an object has fields in its spec or data that this kind's controller has set. It was a child

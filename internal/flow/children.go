@@ -132,6 +132,12 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 	if reason.repairing {
 		change = fmt.Sprintf("Restored %s: %s", what, fields)
 	}
+	if reason.adopting && !p.wasChild(object) {
+		// To take over the fields of an object makes it a former child, so it must not happen if the rest is refused.
+		if err := p.rehearseAdoption(ctx, object, desired); err != nil {
+			return p.replaceIfImmutable(ctx, object, desired, write, err)
+		}
+	}
 	onlyMoved := len(found.moved) > 0
 	// The second round is for children whose managed fields were cleared: only the first apply makes the server record
 	// which fields are not ours.
