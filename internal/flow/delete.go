@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Delete deletes the child with this type and name, if it exists and the owner controls it. It returns whether the
-// child is gone.
+// Delete deletes the child with this type and name, if it exists and the owner controls it, or would adopt it by its labels. It
+// returns whether the child is gone.
 func (p *Pass) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) (gone bool, err error) {
 	name := object.GetName()
 	object.SetNamespace(p.owner.GetNamespace())
@@ -31,8 +31,11 @@ func (p *Pass) Delete(ctx context.Context, object client.Object, options ...clie
 	if err != nil {
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
-	if !metav1.IsControlledBy(object, p.owner) {
-		return true, nil
+	isOrphan := !metav1.IsControlledBy(object, p.owner)
+	if isOrphan {
+		if isOurs, err := p.isOurOrphan(ctx, object); !isOurs || err != nil {
+			return !isOurs && err == nil, err
+		}
 	}
 	if !object.GetDeletionTimestamp().IsZero() {
 		return false, nil
@@ -42,6 +45,10 @@ func (p *Pass) Delete(ctx context.Context, object client.Object, options ...clie
 		all.Preconditions = &metav1.Preconditions{}
 	}
 	all.Preconditions.UID = ptr.To(object.GetUID())
+	if isOrphan {
+		// It must not have got a controller meanwhile.
+		all.Preconditions.ResourceVersion = ptr.To(object.GetResourceVersion())
+	}
 	if err := p.client.Delete(ctx, object, all); err != nil {
 		if apierrors.IsNotFound(err) {
 			return true, nil
@@ -50,6 +57,27 @@ func (p *Pass) Delete(ctx context.Context, object client.Object, options ...clie
 	}
 	p.Changed("Deleted %s", describe(object, name))
 	return false, nil
+}
+
+// isOurOrphan reports whether an object that the owner does not control is a child without an owner reference, which Apply would
+// adopt if it were still part of the spec. The object is replaced with the server's version. While the owner is being deleted,
+// such objects stay: they were released on purpose.
+func (p *Pass) isOurOrphan(ctx context.Context, object client.Object) (bool, error) {
+	isOrphan := func() bool { return metav1.GetControllerOfNoCopy(object) == nil && p.bearsLabels(object) }
+	if !isOrphan() || !p.owner.GetDeletionTimestamp().IsZero() {
+		return false, nil
+	}
+	key := client.ObjectKeyFromObject(object)
+	clearObject(object)
+	if err := p.reader.Get(ctx, key, object); apierrors.IsNotFound(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("reading %s: %w", describe(object, key.Name), err)
+	}
+	if !isOrphan() {
+		return false, nil
+	}
+	return true, p.mayAdopt(ctx)
 }
 
 // Remove is Delete for a child that is no longer part of the spec. The outcome is Waiting until it is gone: while a
@@ -66,18 +94,25 @@ func (p *Pass) Remove(ctx context.Context, object client.Object) error {
 	if !p.isCached(object) {
 		reason = reasonDeletingUnlabeled
 	}
-	return p.AwaitGone(ctx, object, reason, "%s is no longer part of the spec and is being deleted", describe(object, object.GetName()))
+	return p.awaitGone(ctx, object, reason, "%s is no longer part of the spec and is being deleted", describe(object, object.GetName()))
 }
 
-// AwaitGone is Waiting while a child is being deleted. The caches do not report the end of a child whose label was removed, so
-// that one is watched on its own. Apply and Remove call it. It is exported for children that are deleted by Delete.
-func (p *Pass) AwaitGone(ctx context.Context, object client.Object, reason, format string, args ...any) error {
-	if !p.isCached(object) {
-		if err := p.watchBystander(ctx, object); err != nil {
-			return err
-		}
+// awaitGone is Waiting while a child is being deleted.
+func (p *Pass) awaitGone(ctx context.Context, object client.Object, reason, format string, args ...any) error {
+	if err := p.WatchEnd(ctx, object); err != nil {
+		return err
 	}
 	return Waiting(reason, format, args...)
+}
+
+// WatchEnd is called for a child that is being deleted. No event triggers the owner when a child without its label is gone, which
+// the caches do not hold, or one without an owner reference. Such a child is watched on its own. Apply and Remove call it. It is
+// exported for children that are deleted by Delete.
+func (p *Pass) WatchEnd(ctx context.Context, object client.Object) error {
+	if p.isCached(object) && metav1.IsControlledBy(object, p.owner) {
+		return nil
+	}
+	return p.watchBystander(ctx, object)
 }
 
 // reasonDeletingUnlabeled means that a child is being deleted that the caches do not hold, because its label was removed. The

@@ -139,6 +139,27 @@ func TestRemovedComponentsGoInReverseOrder(t *testing.T) {
 	}
 }
 
+// A component that has lost its owner reference while no manager ran is adopted, or pruned if the spec no longer has it.
+func TestAnOrphanThatIsRemovedFromTheSpecGoes(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	store := s.playUntilReady(s.store(app("db"), app("web", "db")))
+	s.stop()
+	s.patch("store-web", `{"metadata": {"ownerReferences": null, "finalizers": ["example.com/hold"]}}`)
+	s.change(store, app("db"))
+	s.start()
+	s.awaitApp("store-web", func(web *appv1.AppService) string {
+		if web.DeletionTimestamp.IsZero() {
+			return "it is not deleted"
+		}
+		return ""
+	})
+	// No event of an object without an owner triggers the KAPP.
+	s.patch("store-web", `{"metadata": {"finalizers": null}}`)
+	s.playUntilReady(store)
+	s.absent("store-web")
+}
+
 func TestADependencyStaysUntilItsDependentIsChanged(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

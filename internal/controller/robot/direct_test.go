@@ -166,3 +166,41 @@ func TestNotReadyWhileAHiddenPredecessorExists(t *testing.T) {
 		t.Errorf("the reason is %s, and the status names %s", got, r.robot().Status.DeploymentName)
 	}
 }
+
+// The Robot before this one was deleted with --cascade=orphan, and its Deployment had another name.
+func TestADeploymentOfTheLastRobotIsRemoved(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit func(*appsv1.Deployment)
+		gone bool
+	}{
+		"without an owner": {func(*appsv1.Deployment) {}, true},
+		"of another Robot": {func(d *appsv1.Deployment) { d.Labels[flow.LabelInstance] = "two" }, false},
+		"of another kind":  {func(d *appsv1.Deployment) { d.Labels[flow.LabelKind] = "appservice" }, false},
+		"with another owner": {func(d *appsv1.Deployment) {
+			d.OwnerReferences = []metav1.OwnerReference{{UID: "x", Controller: new(true)}}
+		}, false},
+		"with another manager": {func(d *appsv1.Deployment) { d.Labels[flow.LabelManagedBy] = "Helm" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReconciled(t, newRobot("new"))
+			old := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "old", Labels: map[string]string{
+				flow.LabelManagedBy: flow.ManagedBy, flow.LabelKind: labelKind, flow.LabelInstance: "one",
+			}}}
+			test.edit(old)
+			if err := r.Create(t.Context(), old); err != nil {
+				t.Fatal(err)
+			}
+			r.edit("old", rollOut)
+			r.pass()
+			r.edit("old", func(*appsv1.Deployment) {}) // it is still there
+			r.edit("new", rollOut)
+			r.pass()
+			if got := r.pass(); got != flow.ReasonReady {
+				t.Errorf("the reason is %s", got)
+			}
+			if err := r.Get(t.Context(), client.ObjectKeyFromObject(old), old); apierrors.IsNotFound(err) != test.gone {
+				t.Errorf("reading it: %v", err)
+			}
+		})
+	}
+}

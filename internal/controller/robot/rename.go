@@ -66,27 +66,23 @@ func overtaken(robot *robotv1.Robot, predecessor *appsv1.Deployment) bool {
 
 // removePredecessors comes after the rollout, so the new Deployment has taken over.
 func (r *Reconciler) removePredecessors(ctx context.Context, s *scope) error {
-	var left []*appsv1.Deployment
-	var names []string
+	var left []string
 	for i := range s.predecessors {
 		predecessor := s.predecessors[i].DeepCopy()
 		gone, err := s.pass.Delete(ctx, predecessor)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !gone:
-			left, names = append(left, predecessor), append(names, predecessor.Name)
 		}
-	}
-	var outcome error
-	for _, predecessor := range left {
-		if outcome = s.pass.AwaitGone(ctx, predecessor, "RemovingPredecessor", "Deployment %s is available, %s is being deleted",
-			s.deployment.Name, strings.Join(names, ", ")); !flow.IsWaiting(outcome) {
-			return outcome
+		if gone {
+			continue
 		}
+		if err := s.pass.WatchEnd(ctx, predecessor); err != nil {
+			return err
+		}
+		left = append(left, s.predecessors[i].Name)
 	}
-	if outcome != nil {
-		return outcome
+	if len(left) > 0 {
+		return flow.Waiting("RemovingPredecessor", "Deployment %s is available, %s is being deleted", s.deployment.Name, strings.Join(left, ", "))
 	}
 	s.predecessors = nil
 	return nil
