@@ -32,7 +32,7 @@ func (p *Pass) adopt(ctx context.Context, object client.Object) error {
 		if err := p.watchBystander(ctx, object); err != nil {
 			return err
 		}
-		return Waiting("Deleting", "%s belongs to a deleted %s of the same name and is about to be garbage-collected",
+		return Waiting(reasonDeleting, "%s belongs to a deleted %s of the same name and is about to be garbage-collected",
 			describe(object, object.GetName()), controller.Kind)
 	case !p.isAdoptable(object):
 		return p.Taken(ctx, object)
@@ -103,7 +103,7 @@ func (p *Pass) mayAdopt(ctx context.Context) error {
 	}
 	if fresh.GetUID() != p.owner.GetUID() || !fresh.GetDeletionTimestamp().IsZero() {
 		// The event about it is on its way.
-		return Waiting("Deleting", "%s is being deleted or was replaced, so it adopts nothing", describe(p.owner, p.owner.GetName()))
+		return Waiting(reasonDeleting, "%s is being deleted or was replaced, so it adopts nothing", describe(p.owner, p.owner.GetName()))
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (p *Pass) applyTo(ctx context.Context, object client.Object, name string, c
 		return err
 	}
 	if !object.GetDeletionTimestamp().IsZero() {
-		return p.awaitGone(ctx, object, "Deleting", "%s is being deleted and will be recreated", describe(object, desired.name))
+		return p.awaitGone(ctx, object, reasonDeleting, "%s is being deleted and will be recreated", describe(object, desired.name))
 	}
 	if cause := stuck(object, desired); cause != nil {
 		return p.replace(ctx, object, desired, repetition{p.childOf(object), desired.hash, cause.Error()}, cause)

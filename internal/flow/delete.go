@@ -90,7 +90,7 @@ func (p *Pass) Remove(ctx context.Context, object client.Object) error {
 	if object.GetDeletionTimestamp().IsZero() && len(object.GetFinalizers()) == 0 {
 		return nil // the server has deleted it at once
 	}
-	reason := "Deleting"
+	reason := reasonDeleting
 	if !p.isCached(object) {
 		reason = reasonDeletingUnlabeled
 	}
@@ -115,6 +115,11 @@ func (p *Pass) WatchEnd(ctx context.Context, object client.Object) error {
 	return p.watchBystander(ctx, object)
 }
 
-// reasonDeletingUnlabeled means that a child is being deleted that the caches do not hold, because its label was removed. The
-// next pass asks the server for such children again.
-const reasonDeletingUnlabeled = "DeletingUnlabeled"
+const (
+	// reasonDeleting means that a child is being deleted. It can lose its label meanwhile, so the next pass asks the server for
+	// children that the caches do not hold.
+	reasonDeleting = "Deleting"
+
+	// reasonDeletingUnlabeled means that a child is being deleted that the caches do not hold, because its label was removed.
+	reasonDeletingUnlabeled = "DeletingUnlabeled"
+)
