@@ -84,7 +84,7 @@ func TestDriftDoesNotWait(t *testing.T) {
 	kapp := s.playUntilReady(s.store(component("db", withImage("a")), component("web", withImage("a"), "db")))
 	s.report("store-db", isOnItsWay)
 	kapp = s.awaitRows(kapp, "db:Progressing", "web:Ready")
-	for _, metadata := range []string{`{}`, `{"ownerReferences": null}`} {
+	for _, metadata := range []string{`{}`, `{"ownerReferences": null}`, `{"annotations": {"opdock.dev/applied": null}}`} {
 		s.patch("store-web", `{"metadata": `+metadata+`, "spec": {"image": "evil", "minReadySeconds": 7}}`)
 		s.awaitApp("store-web", func(web *appv1.AppService) string {
 			if web.Spec.Image != "a" || web.Spec.MinReadySeconds != 0 || !metav1.IsControlledBy(web, kapp) {
