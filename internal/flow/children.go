@@ -259,6 +259,16 @@ func (p *Pass) OwnsField(object client.Object, path ...any) bool {
 	return owned != nil && owned.Has(fieldpath.MakePathOrDie(path...))
 }
 
+// WhoSet reports whether this controller has applied a field of a child, and names the other managers that have set it. If there
+// are none at all, the server or admission has set the field. Outside of the spec, the others are known only if the child is from
+// the server.
+func (p *Pass) WhoSet(object client.Object, path ...any) (isOurs bool, others string) {
+	applied := appliedBy(p.fieldOwner, object)
+	owned := ownershipOf(object, applied).ours
+	isOurs = owned != nil && owned.Has(fieldpath.MakePathOrDie(path...))
+	return isOurs, writersOf(object, applied, fieldpath.MakePathOrDie(path...))
+}
+
 // WritersOf names the managers, other than us, that have set a field of a child that is not applied; empty if there are none.
 // The child must be from the server: caches drop the entries of managers that have set only metadata.
 func (p *Pass) WritersOf(live client.Object, path ...any) string {
