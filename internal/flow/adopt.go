@@ -32,7 +32,7 @@ func (p *Pass) adopt(ctx context.Context, object client.Object) error {
 		if err := p.watchBystander(ctx, object); err != nil {
 			return err
 		}
-		return Waiting("Deleting", "%s belongs to a deleted %s of the same name and is about to be garbage-collected",
+		return Waiting(reasonDeleting, "%s belongs to a deleted %s of the same name and is about to be garbage-collected",
 			describe(object, object.GetName()), controller.Kind)
 	case !p.isAdoptable(object):
 		return p.Taken(ctx, object)
@@ -46,8 +46,12 @@ func (p *Pass) isAdoptable(object client.Object) bool {
 	if object.GetUID() == "" || metav1.GetControllerOfNoCopy(object) != nil {
 		return false
 	}
-	return p.owner.GetAnnotations()[AdoptAnnotation] == "true" || p.bearsLabels(object) ||
-		!p.namesAnother(object) && p.wasSetByUs(object)
+	return p.owner.GetAnnotations()[AdoptAnnotation] == "true" || p.wasChild(object)
+}
+
+// wasChild reports whether an object without a controller was a child of the owner, or of one with its name.
+func (p *Pass) wasChild(object client.Object) bool {
+	return p.bearsLabels(object) || !p.namesAnother(object) && p.wasSetByUs(object)
 }
 
 // wasSetByUs reports whether an object has fields in its spec or data that this kind's controller has set. It was a child
@@ -99,7 +103,7 @@ func (p *Pass) mayAdopt(ctx context.Context) error {
 	}
 	if fresh.GetUID() != p.owner.GetUID() || !fresh.GetDeletionTimestamp().IsZero() {
 		// The event about it is on its way.
-		return Waiting("Deleting", "%s is being deleted or was replaced, so it adopts nothing", describe(p.owner, p.owner.GetName()))
+		return Waiting(reasonDeleting, "%s is being deleted or was replaced, so it adopts nothing", describe(p.owner, p.owner.GetName()))
 	}
 	return nil
 }

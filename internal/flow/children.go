@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
@@ -79,7 +78,7 @@ func (p *Pass) applyTo(ctx context.Context, object client.Object, name string, c
 		return err
 	}
 	if !object.GetDeletionTimestamp().IsZero() {
-		return Waiting("Deleting", "%s is being deleted and will be recreated", describe(object, desired.name))
+		return p.awaitGone(ctx, object, reasonDeleting, "%s is being deleted and will be recreated", describe(object, desired.name))
 	}
 	if cause := stuck(object, desired); cause != nil {
 		return p.replace(ctx, object, desired, repetition{p.childOf(object), desired.hash, cause.Error()}, cause)
@@ -132,6 +131,12 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 	}
 	if reason.repairing {
 		change = fmt.Sprintf("Restored %s: %s", what, fields)
+	}
+	if reason.adopting && !p.wasChild(object) {
+		// To take over the fields of an object makes it a former child, so it must not happen if the rest is refused.
+		if err := p.rehearseAdoption(ctx, object, desired); err != nil {
+			return p.replaceIfImmutable(ctx, object, desired, write, err)
+		}
 	}
 	onlyMoved := len(found.moved) > 0
 	// The second round is for children whose managed fields were cleared: only the first apply makes the server record
@@ -234,69 +239,6 @@ func (p *Pass) write(child client.Object, name string, request func() error) err
 	return nil
 }
 
-// Delete deletes the child with this type and name, if it exists and the owner controls it. It returns whether the
-// child is gone.
-func (p *Pass) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) (gone bool, err error) {
-	name := object.GetName()
-	object.SetNamespace(p.owner.GetNamespace())
-	key := client.ObjectKeyFromObject(object)
-	mayExist := p.asksServer || object.GetUID() != ""
-	err = p.client.Get(ctx, key, object)
-	if apierrors.IsNotFound(err) && mayExist {
-		// The cache does not hold a child whose label was removed. Only a new spec can make a child obsolete, so ask
-		// the server now. The cache will not report the deletion either, so do not wait for it.
-		err = p.reader.Get(ctx, key, object)
-		options = append(slices.Clip(options), client.DisableReadYourWritesConsistency)
-	}
-	if err != nil {
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	}
-	if !metav1.IsControlledBy(object, p.owner) {
-		return true, nil
-	}
-	if !object.GetDeletionTimestamp().IsZero() {
-		return false, nil
-	}
-	all := (&client.DeleteOptions{}).ApplyOptions(options)
-	if all.Preconditions == nil {
-		all.Preconditions = &metav1.Preconditions{}
-	}
-	all.Preconditions.UID = ptr.To(object.GetUID())
-	if err := p.client.Delete(ctx, object, all); err != nil {
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
-		return false, fmt.Errorf("deleting %s: %w", describe(object, name), err)
-	}
-	p.Changed("Deleted %s", describe(object, name))
-	return false, nil
-}
-
-// Remove is Delete for a child that is no longer part of the spec. The outcome is Waiting until it is gone: while a
-// finalizer holds it, it still has its effect.
-func (p *Pass) Remove(ctx context.Context, object client.Object) error {
-	gone, err := p.Delete(ctx, object)
-	if gone || err != nil {
-		return err
-	}
-	if object.GetDeletionTimestamp().IsZero() && len(object.GetFinalizers()) == 0 {
-		return nil // the server has deleted it at once
-	}
-	reason := "Deleting"
-	if !p.isCached(object) {
-		// The caches will not report that it is gone.
-		if err := p.watchBystander(ctx, object); err != nil {
-			return err
-		}
-		reason = reasonDeletingUnlabeled
-	}
-	return Waiting(reason, "%s is no longer part of the spec and is being deleted", describe(object, object.GetName()))
-}
-
-// reasonDeletingUnlabeled means that a child is being deleted that the caches do not hold, because its label was removed. The
-// next pass asks the server for such children again.
-const reasonDeletingUnlabeled = "DeletingUnlabeled"
-
 // Find reads a child from the cache. If there is none that the owner controls or may adopt, the object stays empty. If the
 // configuration of a child depends on the existing one, use ApplyTo: the cache may not hold it.
 func (p *Pass) Find(ctx context.Context, object client.Object, name string) error {
@@ -315,6 +257,16 @@ func (p *Pass) Find(ctx context.Context, object client.Object, name string) erro
 func (p *Pass) OwnsField(object client.Object, path ...any) bool {
 	owned := ownershipOf(object, entriesOf(p.fieldOwner)).ours
 	return owned != nil && owned.Has(fieldpath.MakePathOrDie(path...))
+}
+
+// WhoSet reports whether this controller has applied a field of a child, and names the other managers that have set it. If there
+// are none at all, the server or admission has set the field. Outside of the spec, the others are known only if the child is from
+// the server.
+func (p *Pass) WhoSet(object client.Object, path ...any) (isOurs bool, others string) {
+	applied := appliedBy(p.fieldOwner, object)
+	owned := ownershipOf(object, applied).ours
+	isOurs = owned != nil && owned.Has(fieldpath.MakePathOrDie(path...))
+	return isOurs, writersOf(object, applied, fieldpath.MakePathOrDie(path...))
 }
 
 // WritersOf names the managers, other than us, that have set a field of a child that is not applied; empty if there are none.

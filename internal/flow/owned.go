@@ -6,24 +6,34 @@ package flow
 import (
 	"context"
 	"fmt"
+	"reflect"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// byController is the index of children by the UID of the object that controls them.
-const byController = "metadata.controller"
+// OwnedIndex is the index of children that Pass.Owned uses.
+const OwnedIndex = "metadata.controller"
+
+// OwnedKeys returns the keys of a child in OwnedIndex: the UID of the object that controls it, or if there is none, the owner that
+// its labels name.
+func OwnedKeys(object client.Object) []string {
+	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
+		return []string{string(controller.UID)}
+	}
+	if labels := object.GetLabels(); labels[LabelManagedBy] == ManagedBy {
+		return []string{orphanKey(labels[LabelKind], labels[LabelInstance])}
+	}
+	return nil
+}
+
+func orphanKey(kind, instance string) string { return "orphan/" + kind + "/" + instance }
 
 // IndexOwned makes Pass.Owned work for a type of child. At most one kind may call it for each type.
 func IndexOwned(mgr ctrl.Manager, object client.Object) error {
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), object, byController, func(object client.Object) []string {
-		if controller := metav1.GetControllerOf(object); controller != nil {
-			return []string{string(controller.UID)}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), object, OwnedIndex, OwnedKeys); err != nil {
 		return fmt.Errorf("indexing %T by its controller: %w", object, err)
 	}
 	return nil
@@ -31,9 +41,29 @@ func IndexOwned(mgr ctrl.Manager, object client.Object) error {
 
 // Owned fills the list with all children of its type, regardless of their names. It is for children whose names can
 // change: after a crash, or a second change during the first, some children are known nowhere else.
+//
+// It includes children that have lost their owner reference, unless the owner is being deleted, which may have released them.
 func (p *Pass) Owned(ctx context.Context, list client.ObjectList) error {
-	err := p.client.List(ctx, list, client.InNamespace(p.owner.GetNamespace()), client.MatchingFields{byController: string(p.owner.GetUID())})
+	if err := p.listOwned(ctx, list, string(p.owner.GetUID())); err != nil || !p.owner.GetDeletionTimestamp().IsZero() {
+		return err
+	}
+	orphans := reflect.New(reflect.TypeOf(list).Elem()).Interface().(client.ObjectList)
+	if err := p.listOwned(ctx, orphans, orphanKey(p.labelKind, p.owner.GetName())); err != nil || meta.LenList(orphans) == 0 {
+		return err
+	}
+	all, err := meta.ExtractList(list)
 	if err != nil {
+		return fmt.Errorf("reading a list of children: %w", err)
+	}
+	more, err := meta.ExtractList(orphans)
+	if err != nil {
+		return fmt.Errorf("reading a list of children: %w", err)
+	}
+	return meta.SetList(list, append(all, more...))
+}
+
+func (p *Pass) listOwned(ctx context.Context, list client.ObjectList, key string) error {
+	if err := p.client.List(ctx, list, client.InNamespace(p.owner.GetNamespace()), client.MatchingFields{OwnedIndex: key}); err != nil {
 		return fmt.Errorf("listing children: %w", err)
 	}
 	return nil

@@ -138,7 +138,7 @@ func (m *manager) added(kind string, expected ...*fieldpath.Set) *fieldpath.Set 
 	}
 	intruding := &fieldpath.Set{}
 	for path := range fields.All() {
-		if !hasRight(kind, path, m.subresource) {
+		if !hasRight(kind, path, m.subresource, expected...) {
 			intruding.Insert(slices.Clone(path))
 		}
 	}

@@ -131,7 +131,7 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 	view := r.View(object)
 	ready := meta.FindStatusCondition(*view.Conditions, sharedv1.ConditionReady)
 	pass.asksServer = *view.ObservedGeneration != 0 && *view.ObservedGeneration != object.GetGeneration() ||
-		ready != nil && ready.Reason == reasonDeletingUnlabeled
+		ready != nil && (ready.Reason == reasonDeleting || ready.Reason == reasonDeletingUnlabeled)
 	*view.ObservedGeneration = object.GetGeneration()
 	if view.Suspended {
 		setSuspended(view.Conditions, object.GetGeneration())

@@ -57,7 +57,7 @@ func (p *Pass) replace(ctx context.Context, object client.Object, desired *desir
 	}
 	replaced()
 	p.Changed("Deleted %s to recreate it", describe(object, desired.name))
-	return Waiting("Replacing", "%s is immutable and is recreated: %v", describe(object, desired.name), cause)
+	return p.awaitGone(ctx, object, "Replacing", "%s is immutable and is recreated: %v", describe(object, desired.name), cause)
 }
 
 // rehearse asks the server, by a dry run, whether it would accept a new child if the old one did not exist.

@@ -37,6 +37,8 @@ var Rights = []Right{
 	{Child: "Service", Path: []string{"spec", "ipFamilies"}, Holder: "administrators who make the Service dual-stack"},
 	{Child: "Service", Path: []string{"spec", "ipFamilyPolicy"}, Holder: "administrators who make the Service dual-stack"},
 	{Child: "Service", Path: []string{"spec", "loadBalancerIP"}, Holder: "the controller of the load balancer"},
+	// The server keeps the existing port if an apply leaves it open, so it could not be restored either.
+	{Child: "Service", Path: []string{"spec", "ports", anyItem, "nodePort"}, Holder: "administrators, for a port whose `nodePort` the spec leaves open"},
 	{Child: "AppService", Path: []string{"spec", "size"}, Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},
 	{Child: "PodCluster", Path: []string{"spec", "podReplicas"}, Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},
 	{Child: "Robot", Path: []string{"spec", "replicas"}, Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},
@@ -48,11 +50,23 @@ var Rights = []Right{
 }
 
 // hasRight reports whether a writer may set a field. The parents of a field may be set along with it, and so may
-// everything below it.
-func hasRight(kind string, path fieldpath.Path, subresource string) bool {
+// everything below it. A right to a field of list items is none to add items: the items must be among the expected fields,
+// unless the right is to a subresource, by which no item can be added.
+func hasRight(kind string, path fieldpath.Path, subresource string, expected ...*fieldpath.Set) bool {
 	return slices.ContainsFunc(Rights, func(right Right) bool {
-		return right.Child == kind && (right.Subresource == "" || right.Subresource == subresource) && right.covers(path)
+		return right.Child == kind && right.covers(path) && (right.Subresource == "" && hasItems(path, expected) ||
+			right.Subresource != "" && right.Subresource == subresource)
 	})
+}
+
+// hasItems reports whether the items of lists in a path are in one of the sets.
+func hasItems(path fieldpath.Path, sets []*fieldpath.Set) bool {
+	for i := range path {
+		if path[i].FieldName == nil && !slices.ContainsFunc(sets, func(set *fieldpath.Set) bool { return set != nil && hasBelow(set, path[:i+1]) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // covers compares element by element: the keys of annotations contain dots themselves.

@@ -14,6 +14,7 @@ import (
 
 func TestRights(t *testing.T) {
 	container := fieldpath.KeyByFields("name", "app")
+	port := func(number int) any { return fieldpath.KeyByFields("port", number, "protocol", "TCP") }
 	for _, test := range []struct {
 		kind        string
 		path        []any
@@ -33,13 +34,18 @@ func TestRights(t *testing.T) {
 		{"Service", []any{"spec", "replicas"}, "", false},
 		{"Service", []any{"spec", "ipFamilyPolicy"}, "", true},
 		{"Service", []any{"spec", "ipFamilies"}, "", true},
+		{"Service", []any{"spec", "ports", port(80), "nodePort"}, "", true},
+		{"Service", []any{"spec", "ports", port(80), "targetPort"}, "", false},
+		{"Service", []any{"spec", "ports", port(81), "nodePort"}, "", false},
+		{"Service", []any{"spec", "ports", port(81)}, "", false},
 		{"Pod", []any{"spec", "containers", container, "resources", "limits", "cpu"}, "resize", true},
 		{"Pod", []any{"spec", "containers", container}, "resize", true},
 		{"Pod", []any{"spec", "containers", container, "image"}, "resize", false},
 		{"Pod", []any{"spec", "initContainers", container, "resources", "limits", "cpu"}, "resize", true},
 		{"Pod", []any{"spec", "initContainers", container, "resources", "limits", "cpu"}, "", false},
 	} {
-		if got := hasRight(test.kind, fieldpath.MakePathOrDie(test.path...), test.subresource); got != test.want {
+		// A Service has the port 80.
+		if got := hasRight(test.kind, fieldpath.MakePathOrDie(test.path...), test.subresource, fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "ports", port(80), "port"))); got != test.want {
 			t.Errorf("%+v: got %v", test, got)
 		}
 	}

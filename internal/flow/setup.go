@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -66,7 +67,7 @@ func Controller[T client.Object](mgr ctrl.Manager, kind Kind[T], object T, o Opt
 		Named(name).
 		// This controller writes the status itself, so a status change triggers no reconcile, unless
 		// another writer has made it.
-		For(object, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, whenAskedToAdopt(), reconciler.whenStatusIsEdited()))).
+		For(object, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, whenAskedToAdopt(), whenFinalizerIsLost(), reconciler.whenStatusIsEdited()))).
 		WatchesRawSource(reconciler.bystanders).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Concurrency,
@@ -83,6 +84,20 @@ func whenAskedToAdopt() predicate.Predicate {
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return e.ObjectOld.GetAnnotations()[AdoptAnnotation] != e.ObjectNew.GetAnnotations()[AdoptAnnotation]
+		},
+	}
+}
+
+// whenFinalizerIsLost selects updates by which another writer removes Finalizer, such as kubectl replace with a manifest that
+// has none.
+func whenFinalizerIsLost() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectNew.GetDeletionTimestamp().IsZero() &&
+				controllerutil.ContainsFinalizer(e.ObjectOld, Finalizer) && !controllerutil.ContainsFinalizer(e.ObjectNew, Finalizer)
 		},
 	}
 }

@@ -10,6 +10,8 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	robotv1 "github.com/opdock/opdock/api/robot/v1"
 )
 
 func TestIgnoreStatus(t *testing.T) {
@@ -48,5 +50,26 @@ func TestIgnoreStatus(t *testing.T) {
 				t.Errorf("selected is %v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+func TestALostFinalizerIsNews(t *testing.T) {
+	with := robot()
+	with.Finalizers = []string{Finalizer}
+	without := robot()
+	leaving := robot()
+	leaving.DeletionTimestamp = new(metav1.Now())
+	for name, test := range map[string]struct {
+		before, after *robotv1.Robot
+		want          bool
+	}{
+		"removed":                        {with, without, true},
+		"added":                          {without, with, false},
+		"kept":                           {with, with, false},
+		"removed by us, at the very end": {with, leaving, false},
+	} {
+		if got := whenFinalizerIsLost().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
+			t.Errorf("%s: selected is %v", name, got)
+		}
 	}
 }

@@ -43,6 +43,16 @@ func TestPodsAreCachedWithoutTheirSpec(t *testing.T) {
 	if whole := of(pod("podcluster")); len(whole.Spec.Containers) != 1 || len(whole.ManagedFields) != 1 || whole.Annotations == nil || whole.Status.QOSClass == "" {
 		t.Errorf("a pod of a PodCluster lacks %+v", whole)
 	}
+	relabeled := pod("rival")
+	relabeled.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kubegroup.generals.space/v1", Kind: "PodCluster", UID: "u", Controller: new(true)}}
+	if whole := of(relabeled); len(whole.Spec.Containers) != 1 || len(whole.ManagedFields) != 1 || whole.Annotations == nil {
+		t.Errorf("a pod of a PodCluster with another label lacks %+v", whole)
+	}
+	namesake := pod("rival")
+	namesake.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "PodCluster", UID: "u", Controller: new(true)}}
+	if slim := of(namesake); len(slim.Spec.Containers) != 0 {
+		t.Errorf("a pod of another kind with that name still has %+v", slim.Spec)
+	}
 	gone := toolscache.DeletedFinalStateUnknown{Key: "p"}
 	if result, err := transform(gone); err != nil || result != any(gone) {
 		t.Errorf("a tombstone became %+v (%v)", result, err)

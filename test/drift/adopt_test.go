@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -140,4 +141,47 @@ func (s *stage) configMap(name string) *corev1.ConfigMap {
 		s.Fatal(err)
 	}
 	return object
+}
+
+// A selector is immutable, so a Deployment with another one cannot be adopted. The attempt must not make it a child later.
+func TestARefusedAdoptionLeavesNoTrace(t *testing.T) {
+	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
+	s.manage()
+	foreign := fleettest.Create(t, s.Client, s.namespace, `
+metadata: {name: shop}
+spec:
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: x, image: x}]}}
+`, &appsv1.Deployment{})
+	annotate := func(value string) {
+		t.Helper()
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"annotations": {"opdock.dev/adopt": `+value+`}}}`))
+		if err := s.Patch(t.Context(), s.owner.DeepCopy(), patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitReason := func(want string) {
+		t.Helper()
+		testenv.Await(t, func() string {
+			if reason := s.reason(); reason != want {
+				return "the reason is " + reason + ": " + s.message()
+			}
+			return ""
+		})
+	}
+	s.submit(strings.Replace(owners[0].manifest, "size: 2", "size: 1", 1))
+	awaitReason("ErrResourceExists")
+	annotate(`"true"`)
+	awaitReason("Invalid")
+	annotate("null")
+	awaitReason("ErrResourceExists")
+	after := &appsv1.Deployment{}
+	if err := s.Get(t.Context(), client.ObjectKeyFromObject(foreign), after); err != nil {
+		t.Fatal(err)
+	}
+	if after.Generation != foreign.Generation || slices.ContainsFunc(after.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return strings.HasPrefix(entry.Manager, "opdock-")
+	}) {
+		t.Errorf("it was changed: %+v", after.ObjectMeta)
+	}
 }

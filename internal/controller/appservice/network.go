@@ -20,13 +20,14 @@ import (
 
 func (r *Reconciler) applyIngress(ctx context.Context, s *scope) error {
 	var live networkingv1.Ingress
-	wanted := s.app.Spec.Ingress != nil
-	if err := keepIf(ctx, s, wanted, &live, func() any { return ingress(s.app) }); err != nil {
+	if s.app.Spec.Ingress == nil {
+		return keepIf(ctx, s, false, &live, nil)
+	}
+	err := s.pass.ApplyTo(ctx, &live, s.app.Name, func() (any, error) { return ingressLike(ctx, s, &live) })
+	if err != nil {
 		return err
 	}
-	if wanted {
-		s.ingress = &live
-	}
+	s.ingress = &live
 	return nil
 }
 

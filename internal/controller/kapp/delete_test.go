@@ -16,6 +16,7 @@ import (
 	appv1 "github.com/opdock/opdock/api/app/v1"
 	kappv1 "github.com/opdock/opdock/api/kapp/v1"
 	"github.com/opdock/opdock/internal/fleettest"
+	"github.com/opdock/opdock/internal/flow"
 )
 
 func TestDeletionGoesInReverseOrder(t *testing.T) {
@@ -84,6 +85,19 @@ func (s *stage) awaitGarbageCollector(kapp *kappv1.KAPP, policy metav1.DeletionP
 	s.await(kapp, func(kapp *kappv1.KAPP) string {
 		if slices.Contains(kapp.Finalizers, finalizer) {
 			return "the garbage collector is not done"
+		}
+		return ""
+	})
+}
+
+// Without its finalizer, all components would be deleted at once.
+func TestALostFinalizerIsAddedAgain(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	kapp := s.edit(s.playUntilReady(s.store(app("web"))), func(kapp *kappv1.KAPP) { kapp.Finalizers = nil })
+	s.await(kapp, func(kapp *kappv1.KAPP) string {
+		if !slices.Contains(kapp.Finalizers, flow.Finalizer) {
+			return "it has no finalizer"
 		}
 		return ""
 	})

@@ -84,7 +84,7 @@ func TestDriftDoesNotWait(t *testing.T) {
 	kapp := s.playUntilReady(s.store(component("db", withImage("a")), component("web", withImage("a"), "db")))
 	s.report("store-db", isOnItsWay)
 	kapp = s.awaitRows(kapp, "db:Progressing", "web:Ready")
-	for _, metadata := range []string{`{}`, `{"ownerReferences": null}`} {
+	for _, metadata := range []string{`{}`, `{"ownerReferences": null}`, `{"annotations": {"opdock.dev/applied": null}}`} {
 		s.patch("store-web", `{"metadata": `+metadata+`, "spec": {"image": "evil", "minReadySeconds": 7}}`)
 		s.awaitApp("store-web", func(web *appv1.AppService) string {
 			if web.Spec.Image != "a" || web.Spec.MinReadySeconds != 0 || !metav1.IsControlledBy(web, kapp) {
@@ -137,6 +137,27 @@ func TestRemovedComponentsGoInReverseOrder(t *testing.T) {
 	if len(kapp.Status.Components) != 1 {
 		t.Errorf("%+v", kapp.Status)
 	}
+}
+
+// A component that has lost its owner reference while no manager ran is adopted, or pruned if the spec no longer has it.
+func TestAnOrphanThatIsRemovedFromTheSpecGoes(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	store := s.playUntilReady(s.store(app("db"), app("web", "db")))
+	s.stop()
+	s.patch("store-web", `{"metadata": {"ownerReferences": null, "finalizers": ["example.com/hold"]}}`)
+	s.change(store, app("db"))
+	s.start()
+	s.awaitApp("store-web", func(web *appv1.AppService) string {
+		if web.DeletionTimestamp.IsZero() {
+			return "it is not deleted"
+		}
+		return ""
+	})
+	// No event of an object without an owner triggers the KAPP.
+	s.patch("store-web", `{"metadata": {"finalizers": null}}`)
+	s.playUntilReady(store)
+	s.absent("store-web")
 }
 
 func TestADependencyStaysUntilItsDependentIsChanged(t *testing.T) {

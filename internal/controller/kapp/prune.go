@@ -154,12 +154,13 @@ func (s *scope) doom(ctx context.Context, object owned, before []string) error {
 	named := object.kind.new()
 	named.SetName(object.name)
 	gone, err := s.pass.Delete(ctx, named, client.PropagationPolicy(policy),
-		// It may have been released since it was last seen, and must stay then.
+		// A deletion of the KAPP may have released it since it was last seen, and then it must stay.
 		client.Preconditions{ResourceVersion: ptr.To(object.object.GetResourceVersion())})
-	if err == nil && !gone {
-		s.doomed = append(s.doomed, end)
+	if err != nil || gone {
+		return err
 	}
-	return err
+	s.doomed = append(s.doomed, end)
+	return s.pass.WatchEnd(ctx, named)
 }
 
 // deleting names the objects that are being deleted.

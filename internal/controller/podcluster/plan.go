@@ -8,6 +8,10 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 )
 
 const (
@@ -191,10 +195,18 @@ func (p *planner) toUpdate(m *member) action {
 	if !p.outdated(m) {
 		return action{verb: mend, ordinal: m.ordinal, member: m, revision: p.revisions[m.hash]}
 	}
-	if sameButImages(p.revisions[m.hash], p.update) {
+	if sameButImages(p.revisions[m.hash], p.update) && hasContainersOf(m.pod, p.update) {
 		return action{verb: renew, ordinal: m.ordinal, member: m, revision: p.update}
 	}
 	return a
+}
+
+// hasContainersOf reports whether a pod has all containers of a revision. Admission may have removed one, and then only
+// another pod can follow the revision.
+func hasContainersOf(pod *corev1.Pod, r *revision) bool {
+	return !slices.ContainsFunc(r.template.Spec.Containers, func(wanted sharedv1.Container) bool {
+		return !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == wanted.Name })
+	})
 }
 
 // revisionFor returns the revision of a new pod: below the partition, the one from before the update.

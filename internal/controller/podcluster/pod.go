@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -104,15 +105,18 @@ func podOf(cluster *kubegroupv1.PodCluster, r *revision, ordinal int) (*corev1.P
 	return pod, nil
 }
 
-// renewed returns the pod with the images of a revision, and an annotation to detect when its kubelet has acted.
+// renewed returns the pod with the images of a revision, and an annotation to detect when its kubelet has acted. A pod
+// without one of these containers would follow the revision by its label alone, which is an error.
 func renewed(pod *corev1.Pod, images map[string]string, to *revision, now time.Time) (*corev1.Pod, error) {
 	pod = pod.DeepCopy()
+	missing := maps.Clone(images)
 	last := readRenewal(pod)
 	note := renewal{Begun: now.UTC().Truncate(time.Second), Before: map[string]runningContainer{}}
 	for i := range pod.Spec.InitContainers {
 		// They do not run again, so there is nothing to wait for.
 		if image, changed := images[pod.Spec.InitContainers[i].Name]; changed {
 			pod.Spec.InitContainers[i].Image = image
+			delete(missing, pod.Spec.InitContainers[i].Name)
 		}
 	}
 	for i := range pod.Spec.Containers {
@@ -124,11 +128,15 @@ func renewed(pod *corev1.Pod, images map[string]string, to *revision, now time.T
 		}
 		if image, changed := images[container.Name]; changed {
 			container.Image = image
+			delete(missing, container.Name)
 		}
 		// A kubelet may see only the end of a change that is taken back at once, and then has nothing to act upon.
 		if container.Image != running.Image && familiar(reportedImage(pod, container.Name)) != familiar(container.Image) {
 			note.Before[container.Name] = running
 		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("pod %s has no container %s, whose image is to be changed", pod.Name, strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
 	}
 	encoded, err := json.Marshal(note)
 	if err != nil {

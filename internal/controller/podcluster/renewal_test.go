@@ -41,3 +41,17 @@ func TestAnImageThatIsTakenBackAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// A pod that lacks a container would follow the revision by its label alone.
+func TestAPodWithoutTheContainerIsNotUpdatedInPlace(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "ring-1", Labels: map[string]string{}}}
+	if after, err := renewed(pod, map[string]string{"main": "nginx"}, &revision{hash: "a"}, time.Now()); err == nil {
+		t.Errorf("it became %+v", after)
+	}
+	w := parseWorld(t, settings{name: "web", replicas: 1, maxUnavailable: 1, inPlace: true, deadline: time.Minute}, "v1")
+	w.members[0].pod.Spec.Containers = nil
+	w.current, w.update = newRevision("v1"), newRevision("v2")
+	if got := describePlan(newPlan(w)); got != "delete 0 (another revision)" {
+		t.Errorf("the plan is %s", got)
+	}
+}

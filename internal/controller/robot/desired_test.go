@@ -14,6 +14,7 @@ import (
 
 	robotv1 "github.com/opdock/opdock/api/robot/v1"
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
+	"github.com/opdock/opdock/internal/flow"
 )
 
 func TestTheDeploymentThatARobotAsksFor(t *testing.T) {
@@ -55,11 +56,13 @@ func TestTheDeploymentThatARobotAsksFor(t *testing.T) {
 func TestWhichDeploymentDoesTheWork(t *testing.T) {
 	rolledOut := func(name string, available int32) appsv1.Deployment {
 		return appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{flow.LabelManagedBy: flow.ManagedBy}},
 			Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](2)},
 			Status:     appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: 2, ReadyReplicas: available, AvailableReplicas: available},
 		}
 	}
+	hidden := rolledOut("a", 2)
+	hidden.Labels = nil
 	for name, test := range map[string]struct {
 		status       string
 		deployment   *appsv1.Deployment
@@ -72,6 +75,7 @@ func TestWhichDeploymentDoesTheWork(t *testing.T) {
 		"the only one, on its way":                {deployment: ptr.To(rolledOut("a", 0)), want: "a"},
 		"the new one is on its way":               {"a", ptr.To(rolledOut("b", 1)), []appsv1.Deployment{rolledOut("a", 2)}, "a", nil, 3},
 		"the new one has taken over":              {"a", ptr.To(rolledOut("b", 2)), []appsv1.Deployment{rolledOut("a", 2)}, "b", nil, 4},
+		"it has, but the cache has lost the old":  {"a", ptr.To(rolledOut("b", 2)), []appsv1.Deployment{hidden}, "a", nil, 4},
 		"the new one could not be made":           {"a", nil, []appsv1.Deployment{rolledOut("a", 2)}, "a", nil, 2},
 		"the one that worked has no worker":       {"a", ptr.To(rolledOut("b", 0)), []appsv1.Deployment{rolledOut("a", 0)}, "a", nil, 0},
 		"one in between does no work":             {"a", ptr.To(rolledOut("c", 0)), []appsv1.Deployment{rolledOut("a", 2), rolledOut("b", 0)}, "a", []string{"b"}, 2},

@@ -68,13 +68,18 @@ func overtaken(robot *robotv1.Robot, predecessor *appsv1.Deployment) bool {
 func (r *Reconciler) removePredecessors(ctx context.Context, s *scope) error {
 	var left []string
 	for i := range s.predecessors {
-		gone, err := s.pass.Delete(ctx, s.predecessors[i].DeepCopy())
-		switch {
-		case err != nil:
+		predecessor := s.predecessors[i].DeepCopy()
+		gone, err := s.pass.Delete(ctx, predecessor)
+		if err != nil {
 			return err
-		case !gone:
-			left = append(left, s.predecessors[i].Name)
 		}
+		if gone {
+			continue
+		}
+		if err := s.pass.WatchEnd(ctx, predecessor); err != nil {
+			return err
+		}
+		left = append(left, s.predecessors[i].Name)
 	}
 	if len(left) > 0 {
 		return flow.Waiting("RemovingPredecessor", "Deployment %s is available, %s is being deleted", s.deployment.Name, strings.Join(left, ", "))

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	robotv1 "github.com/opdock/opdock/api/robot/v1"
+	"github.com/opdock/opdock/internal/flow"
 	"github.com/opdock/opdock/internal/workload"
 )
 
@@ -38,9 +39,13 @@ func add(status *robotv1.RobotStatus, deployment *appsv1.Deployment) {
 }
 
 // manages returns the name of the active Deployment. A new one takes over when it is rolled out, or when there is no
-// other.
+// other. One that the cache does not hold is known by this name only, so it stays there until it is gone.
 func manages(s *scope) string {
 	switch {
+	case slices.ContainsFunc(s.predecessors, func(d appsv1.Deployment) bool {
+		return d.Name == s.robot.Status.DeploymentName && d.Labels[flow.LabelManagedBy] != flow.ManagedBy
+	}):
+		return s.robot.Status.DeploymentName
 	case s.deployment != nil && (len(s.predecessors) == 0 || workload.Outcome(s.deployment, nil) == nil):
 		return s.deployment.Name
 	case len(s.predecessors) == 0:
