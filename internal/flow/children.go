@@ -134,8 +134,10 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 	}
 	if reason.adopting && !p.wasChild(object) {
 		// To take over the fields of an object makes it a former child, so it must not happen if the rest is refused.
-		if err := p.rehearseAdoption(ctx, object, desired); err != nil {
-			return p.replaceIfImmutable(ctx, object, desired, write, err)
+		// The rehearsal also drops fields that have no manager, which an apply keeps, so only an apply can tell whether a child that
+		// can be replaced must be.
+		if err := p.rehearseAdoption(ctx, object, desired); err != nil && !(isImmutable(err) && replaceable[desired.kind]) {
+			return Refused(err)
 		}
 	}
 	onlyMoved := len(found.moved) > 0
@@ -257,16 +259,6 @@ func (p *Pass) Find(ctx context.Context, object client.Object, name string) erro
 func (p *Pass) OwnsField(object client.Object, path ...any) bool {
 	owned := ownershipOf(object, entriesOf(p.fieldOwner)).ours
 	return owned != nil && owned.Has(fieldpath.MakePathOrDie(path...))
-}
-
-// WhoSet reports whether this controller has applied a field of a child, and names the other managers that have set it. If there
-// are none at all, the server or admission has set the field. Outside of the spec, the others are known only if the child is from
-// the server.
-func (p *Pass) WhoSet(object client.Object, path ...any) (isOurs bool, others string) {
-	applied := appliedBy(p.fieldOwner, object)
-	owned := ownershipOf(object, applied).ours
-	isOurs = owned != nil && owned.Has(fieldpath.MakePathOrDie(path...))
-	return isOurs, writersOf(object, applied, fieldpath.MakePathOrDie(path...))
 }
 
 // WritersOf names the managers, other than us, that have set a field of a child that is not applied; empty if there are none.

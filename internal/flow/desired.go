@@ -30,15 +30,6 @@ func (d *desired) isAppliedTo(live metav1.Object) bool {
 	return live.GetAnnotations()[AppliedAnnotation] == d.hash
 }
 
-// IsApplied reports whether a child has the hash of this configuration.
-func (p *Pass) IsApplied(object metav1.Object, configuration any) (bool, error) {
-	desired, err := p.complete(configuration)
-	if err != nil {
-		return false, err
-	}
-	return desired.isAppliedTo(object), nil
-}
-
 // complete adds to a configuration what all children have.
 func (p *Pass) complete(configuration any) (*desired, error) {
 	data, err := json.Marshal(configuration)

@@ -13,28 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Rehearse fills in the object as the server would create it now, by a dry run under another name. It shows what the server and
-// admission add to new objects.
-func (p *Pass) Rehearse(ctx context.Context, object client.Object, configuration any) error {
-	desired, err := p.complete(configuration)
-	if err != nil {
-		return err
-	}
-	data, err := json.Marshal(desired.content)
-	if err != nil {
-		return fmt.Errorf("encoding %s: %w", describe(object, desired.name), err)
-	}
-	if err := json.Unmarshal(data, object); err != nil {
-		return fmt.Errorf("decoding %s: %w", describe(object, desired.name), err)
-	}
-	object.SetName("")
-	object.SetGenerateName(desired.name + "-")
-	if err := p.client.Create(ctx, object, client.FieldOwner(p.fieldOwner), client.DryRunAll, client.DisableReadYourWritesConsistency); err != nil {
-		return Refused(fmt.Errorf("asking what a new %s would be: %w", describe(object, desired.name), err))
-	}
-	return nil
-}
-
 // rehearseAdoption asks the server, by a dry run, whether it would accept a foreign object as the child that it is to become.
 // An adoption takes several requests, and the last one can be refused. The rehearsal is one request for the final state: an
 // apply without the requests before it would keep the fields of the old manager, which the server may refuse.

@@ -18,7 +18,7 @@ import (
 	"github.com/opdock/opdock/internal/testenv"
 )
 
-// The API server gives the default class to new Ingresses only, so one that has lost it would stay without. The class is for the
+// The API server gives the default class to new Ingresses only, so another class cannot be reverted in place. The class is for the
 // whole cluster, so no other test may run at the same time.
 func TestTheDefaultClassOfAnIngress(t *testing.T) {
 	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
@@ -50,28 +50,35 @@ func TestTheDefaultClassOfAnIngress(t *testing.T) {
 	})
 	s.manage()
 	s.create(s.exposed("ports: [{name: http, port: 80}], ingress: {rules: [{host: shop.example.com}]}", 0))
-	await := func() {
+	await := func(class string) {
 		t.Helper()
 		testenv.Await(t, func() string {
 			live := &networkingv1.Ingress{}
 			if err := s.Get(t.Context(), types.NamespacedName{Namespace: s.namespace, Name: "shop"}, live); err != nil {
 				return err.Error()
 			}
-			if got := ptr.Deref(live.Spec.IngressClassName, ""); got != class.Name || !metav1.IsControlledBy(live, s.owner) {
+			if got := ptr.Deref(live.Spec.IngressClassName, ""); got != class || !metav1.IsControlledBy(live, s.owner) {
 				return "the class is " + got + ": " + s.message()
 			}
 			return s.notReady()
 		})
 	}
-	await()
+	await(class.Name)
 	for _, edit := range []string{
-		`{"spec": {"ingressClassName": "other"}}`, `{"spec": {"ingressClassName": null}}`,
-		`{"metadata": {"annotations": null, "ownerReferences": null}, "spec": {"ingressClassName": null}}`,
+		`{"spec": {"ingressClassName": "other"}}`,
+		`{"metadata": {"annotations": null, "ownerReferences": null}, "spec": {"ingressClassName": "other"}}`,
 	} {
 		live := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "shop"}}
 		if err := s.Patch(t.Context(), live, client.RawPatch(types.MergePatchType, []byte(edit)), client.FieldOwner("editor")); err != nil {
 			t.Fatal(err)
 		}
-		await()
+		await(class.Name)
+	}
+	for _, named := range []struct{ value, want string }{{`"other"`, "other"}, {"null", class.Name}} {
+		edit := `{"spec": {"ingress": {"className": ` + named.value + `}}}`
+		if err := s.Patch(t.Context(), s.owner, client.RawPatch(types.MergePatchType, []byte(edit)), client.FieldOwner("editor")); err != nil {
+			t.Fatal(err)
+		}
+		await(named.want)
 	}
 }

@@ -20,14 +20,13 @@ import (
 
 func (r *Reconciler) applyIngress(ctx context.Context, s *scope) error {
 	var live networkingv1.Ingress
-	if s.app.Spec.Ingress == nil {
-		return keepIf(ctx, s, false, &live, nil)
-	}
-	err := s.pass.ApplyTo(ctx, &live, s.app.Name, func() (any, error) { return ingressLike(ctx, s, &live) })
-	if err != nil {
+	wanted := s.app.Spec.Ingress != nil
+	if err := keepIf(ctx, s, wanted, &live, func() any { return ingress(s.app) }); err != nil {
 		return err
 	}
-	s.ingress = &live
+	if wanted {
+		s.ingress = &live
+	}
 	return nil
 }
 
