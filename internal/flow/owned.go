@@ -42,7 +42,8 @@ func IndexOwned(mgr ctrl.Manager, object client.Object) error {
 // Owned fills the list with all children of its type, regardless of their names. It is for children whose names can
 // change: after a crash, or a second change during the first, some children are known nowhere else.
 //
-// It includes children that have lost their owner reference, unless the owner is being deleted, which may have released them.
+// It includes children that have lost their owner reference, unless the owner is being deleted, which may have released them. Copies
+// that users have made of children have the same labels, so only the managed fields tell which ones were children.
 func (p *Pass) Owned(ctx context.Context, list client.ObjectList) error {
 	if err := p.listOwned(ctx, list, string(p.owner.GetUID())); err != nil || !p.owner.GetDeletionTimestamp().IsZero() {
 		return err
@@ -59,7 +60,12 @@ func (p *Pass) Owned(ctx context.Context, list client.ObjectList) error {
 	if err != nil {
 		return fmt.Errorf("reading a list of children: %w", err)
 	}
-	return meta.SetList(list, append(all, more...))
+	for _, orphan := range more {
+		if object, ok := orphan.(client.Object); ok && p.wasSetByUs(object) {
+			all = append(all, orphan)
+		}
+	}
+	return meta.SetList(list, all)
 }
 
 func (p *Pass) listOwned(ctx context.Context, list client.ObjectList, key string) error {

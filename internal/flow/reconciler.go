@@ -124,8 +124,9 @@ func (r *Reconciler[T]) forget(key types.NamespacedName) {
 func (r *Reconciler[T]) FieldOwner() string { return "opdock-" + strings.ToLower(r.Name) }
 
 func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Result, error) {
-	if err := r.ensureFinalizer(ctx, object); err != nil {
-		return ctrl.Result{}, err
+	contested := r.ensureFinalizer(ctx, pass, object)
+	if contested != nil && !IsStalled(contested) {
+		return ctrl.Result{}, contested
 	}
 	before := object.DeepCopyObject().(T)
 	view := r.View(object)
@@ -142,6 +143,9 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 	r.memory.seen(object, r.Clock.Now())
 
 	err := r.Kind.Reconcile(ctx, pass, object)
+	if err == nil {
+		err = contested
+	}
 	r.announce(object, pass)
 	result := outcomeOf(err)
 	reconciles.WithLabelValues(r.Name, string(result)).Inc()
@@ -241,15 +245,22 @@ func (r *Reconciler[T]) notYet(ctx context.Context, before, object T, err error)
 	return next, nil
 }
 
-func (r *Reconciler[T]) ensureFinalizer(ctx context.Context, object T) error {
+// ensureFinalizer adds the finalizer, unless another writer removes it again and again.
+func (r *Reconciler[T]) ensureFinalizer(ctx context.Context, pass *Pass, object T) error {
 	if r.Finalize == nil || controllerutil.ContainsFinalizer(object, Finalizer) {
 		return nil
+	}
+	write := repetition{childOf: pass.childOf(object), signature: Finalizer}
+	written, err := pass.mayWrite(write, "metadata.finalizers was changed by another writer", contestWithin)
+	if err != nil {
+		return err
 	}
 	patch := client.MergeFromWithOptions(object.DeepCopyObject().(T), client.MergeFromWithOptimisticLock{})
 	controllerutil.AddFinalizer(object, Finalizer)
 	if err := r.Client.Patch(ctx, object, patch, client.FieldOwner(r.FieldOwner())); err != nil {
 		return fmt.Errorf("adding the finalizer: %w", err)
 	}
+	written()
 	return nil
 }
 

@@ -252,6 +252,32 @@ func TestLongEventsAreCut(t *testing.T) {
 	}
 }
 
+// Another writer removes the finalizer whenever it sees it.
+func TestAContestAboutTheFinalizer(t *testing.T) {
+	w := newWorld(t, robot())
+	w.Finalize = func(context.Context, *Pass, *robotv1.Robot) error { return nil }
+	w.step = func(*Pass, *robotv1.Robot) error { return nil }
+	added := 0
+	for range 5 * contestAfter {
+		if _, err := w.reconcile(); err != nil && !IsStalled(err) {
+			t.Fatal(err)
+		}
+		live := w.get()
+		if !slices.Contains(live.Finalizers, Finalizer) {
+			continue
+		}
+		added++
+		live.Finalizers = nil
+		if err := w.Client.Update(t.Context(), live); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := describeConditions(w.get().Status.Conditions)
+	if added > 2*contestAfter || !strings.Contains(got, "Ready=False "+ReasonContested) {
+		t.Errorf("it was added %d times: %s", added, got)
+	}
+}
+
 func TestFinalizing(t *testing.T) {
 	w := newWorld(t, robot())
 	outcome := Waiting("Deleting", "two left")

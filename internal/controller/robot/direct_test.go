@@ -169,25 +169,28 @@ func TestNotReadyWhileAHiddenPredecessorExists(t *testing.T) {
 
 // The Robot before this one was deleted with --cascade=orphan, and its Deployment had another name.
 func TestADeploymentOfTheLastRobotIsRemoved(t *testing.T) {
+	const us = "opdock-robot"
 	for name, test := range map[string]struct {
-		edit func(*appsv1.Deployment)
-		gone bool
+		creator string
+		edit    func(*appsv1.Deployment)
+		gone    bool
 	}{
-		"without an owner": {func(*appsv1.Deployment) {}, true},
-		"of another Robot": {func(d *appsv1.Deployment) { d.Labels[flow.LabelInstance] = "two" }, false},
-		"of another kind":  {func(d *appsv1.Deployment) { d.Labels[flow.LabelKind] = "appservice" }, false},
-		"with another owner": {func(d *appsv1.Deployment) {
+		"without an owner": {us, func(*appsv1.Deployment) {}, true},
+		"a copy by a user": {"kubectl-create", func(*appsv1.Deployment) {}, false},
+		"of another Robot": {us, func(d *appsv1.Deployment) { d.Labels[flow.LabelInstance] = "two" }, false},
+		"of another kind":  {us, func(d *appsv1.Deployment) { d.Labels[flow.LabelKind] = "appservice" }, false},
+		"with another owner": {us, func(d *appsv1.Deployment) {
 			d.OwnerReferences = []metav1.OwnerReference{{UID: "x", Controller: new(true)}}
 		}, false},
-		"with another manager": {func(d *appsv1.Deployment) { d.Labels[flow.LabelManagedBy] = "Helm" }, false},
+		"with another manager": {us, func(d *appsv1.Deployment) { d.Labels[flow.LabelManagedBy] = "Helm" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReconciled(t, newRobot("new"))
 			old := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "old", Labels: map[string]string{
 				flow.LabelManagedBy: flow.ManagedBy, flow.LabelKind: labelKind, flow.LabelInstance: "one",
-			}}}
+			}}, Spec: appsv1.DeploymentSpec{Paused: true}} // a field of ours
 			test.edit(old)
-			if err := r.Create(t.Context(), old); err != nil {
+			if err := r.Create(t.Context(), old, client.FieldOwner(test.creator)); err != nil {
 				t.Fatal(err)
 			}
 			r.edit("old", rollOut)
