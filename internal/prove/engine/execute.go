@@ -212,7 +212,8 @@ func (r *run) conclude(ctx context.Context, step int, over rested, changes int, 
 	if err != nil {
 		return err
 	}
-	wrong, excused := r.campaign.excuse(r.judge(step, over, changes), over, r.board.writes())
+	wrong := r.campaign.relevant(r.family, r.judge(step, over, changes)) // what is ignored needs no excuse
+	wrong, excused := r.campaign.excuse(wrong, over, r.board.writes())
 	if excused != "" {
 		result.excused = excused
 	}
