@@ -61,13 +61,13 @@ func stepsOf(e *engine.Options, s *scenario.Scenario, definitions []*unstructure
 		before := there
 		there = play.after(step, before)
 		e.Steps = append(e.Steps, engine.Step{
-			Name: step.Name, Deletes: play.deletesOwn(before, there), Ends: isEnd(step, before, there), Elsewhere: play.changesElsewhere(step),
+			Name: step.Name, Deletes: play.deletesOwn(before, there), Ends: isEnd(step, before, there), Subjects: len(play.ownIn(before)), Elsewhere: play.changesElsewhere(step),
 			Do: func(ctx context.Context, objects client.Client) error { return play.do(ctx, objects, step) },
 		})
 	}
 	if last := len(s.Steps) - 1; last >= 0 && s.Steps[last].Delete == nil && s.Steps[last].Wait == nil {
 		// What is there before a step can be disturbed without it. Otherwise that would exclude what the last step leads to.
-		e.Steps = append(e.Steps, engine.Step{Name: restStep, Do: func(context.Context, client.Client) error { return nil }})
+		e.Steps = append(e.Steps, engine.Step{Name: restStep, Subjects: len(play.ownIn(there)), Do: func(context.Context, client.Client) error { return nil }})
 	}
 	if s.Settle != (scenario.Settle{}) {
 		e.Settling = engine.DefaultSettling
@@ -96,7 +96,7 @@ func (p *script) add(e *engine.Options, object *unstructured.Unstructured) {
 	if object.GetNamespace() == "" && (namespaced || !own && !slices.Contains(clusterWide, object.GetKind())) {
 		object.SetNamespace(p.namespace)
 	}
-	again := slices.ContainsFunc(p.applied, func(one *unstructured.Unstructured) bool { return isSame(one, object) })
+	again := contains(p.applied, object)
 	p.applied = append(p.applied, object)
 	switch {
 	case again: // as it was applied first: disturbances that create objects do so where that step does
@@ -135,10 +135,22 @@ func isNamespaceOf(namespace, object *unstructured.Unstructured) bool {
 
 // deletesOwn reports whether a custom resource that was there before a step is not there after it.
 func (p *script) deletesOwn(before, after []*unstructured.Unstructured) bool {
-	return slices.ContainsFunc(before, func(one *unstructured.Unstructured) bool {
-		_, own := p.own[one.GroupVersionKind().GroupKind()]
-		return own && !slices.ContainsFunc(after, func(left *unstructured.Unstructured) bool { return isSame(left, one) })
-	})
+	return slices.ContainsFunc(p.ownIn(before), func(one *unstructured.Unstructured) bool { return !contains(after, one) })
+}
+
+// ownIn returns the custom resources among objects, each once.
+func (p *script) ownIn(objects []*unstructured.Unstructured) (found []*unstructured.Unstructured) {
+	for _, one := range objects {
+		if _, own := p.own[one.GroupVersionKind().GroupKind()]; own && !contains(found, one) {
+			found = append(found, one)
+		}
+	}
+	return found
+}
+
+// contains reports whether one of some objects has the same kind and name as another one.
+func contains(objects []*unstructured.Unstructured, other *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(objects, func(one *unstructured.Unstructured) bool { return isSame(one, other) })
 }
 
 // isSame reports whether two objects have the same kind and name.
@@ -159,8 +171,7 @@ func (p *script) changesElsewhere(step *scenario.Step) bool {
 		refs = append(refs, step.Delete.Ref)
 	}
 	return slices.ContainsFunc(refs, func(ref scenario.Ref) bool {
-		found := p.find(ref)
-		return !slices.ContainsFunc(p.applied, func(one *unstructured.Unstructured) bool { return isSame(one, found) })
+		return !contains(p.applied, p.find(ref))
 	})
 }
 

@@ -99,6 +99,32 @@ func TestStepsThatChangeObjectsOfOthers(t *testing.T) {
 	}
 }
 
+// What needs most custom resources is tried before the step that has them.
+func TestStepsCountCustomResources(t *testing.T) {
+	victory, surprise := applied("Frigate", map[string]int64{"victory": 100}), applied("Frigate", map[string]int64{"surprise": 28})
+	port := applied("Port", map[string]int64{"victory": 1})
+	remove := scenario.Step{Name: "delete", Delete: &scenario.Delete{Ref: scenario.Ref{Kind: "Frigate", Name: "victory"}}}
+	all := scenario.Step{Name: "delete", Delete: &scenario.Delete{All: true}}
+	for name, test := range map[string]struct {
+		steps []scenario.Step
+		want  []int
+	}{
+		"two of them":            {[]scenario.Step{victory, surprise, remove, all}, []int{0, 1, 2, 1}},
+		"one after the other":    {[]scenario.Step{victory, remove, surprise, all}, []int{0, 1, 0, 1}},
+		"applied twice":          {[]scenario.Step{victory, victory, all}, []int{0, 1, 1}},
+		"another object":         {[]scenario.Step{port, victory, all}, []int{0, 0, 1}},
+		"it is there at the end": {[]scenario.Step{victory}, []int{0, 1}},
+	} {
+		var got []int
+		for _, step := range played(test.steps...).Steps {
+			got = append(got, step.Subjects)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 // The end of a scenario need not be one step, and need not say that everything is deleted.
 func TestStepsThatDelete(t *testing.T) {
 	const nothing, custom, end, customAndEnd = "-", "deletes", "ends", "deletes, ends"

@@ -41,13 +41,17 @@ type Mask struct {
 	Objects map[string]bool            `json:"objects,omitempty"`
 	// Stems are the prefixes of random names, by which objects are counted.
 	Stems map[string]bool `json:"stems,omitempty"`
-	// Elements are elements of lists, by the path of their key, that only one of two runs has.
+	// Elements are elements of lists, by the path of their key, that only one of two runs has. Shared are those that both have.
 	Elements map[string]map[string]bool `json:"elements,omitempty"`
+	Shared   map[string]map[string]bool `json:"shared,omitempty"`
 }
 
 // NewMask returns a mask that hides nothing.
 func NewMask() *Mask {
-	return &Mask{Fields: map[string]map[string]bool{}, Objects: map[string]bool{}, Stems: map[string]bool{}, Elements: map[string]map[string]bool{}}
+	return &Mask{
+		Fields: map[string]map[string]bool{}, Objects: map[string]bool{}, Stems: map[string]bool{},
+		Elements: map[string]map[string]bool{}, Shared: map[string]map[string]bool{},
+	}
 }
 
 // Size is how much is masked.
@@ -80,15 +84,33 @@ func (m *Mask) Learn(a, b Shape) {
 		}
 	}
 	a, b = m.count(a), m.count(b)
+	m.learnElements(a, b)
 	for _, d := range differences(a, b) {
 		if d.Path == "" {
 			m.Objects[d.Object] = true
 			continue
 		}
 		note(m.Fields, d.Object, d.Path)
-		for _, element := range elementsIn(d.Path) {
-			if !a.Objects[d.Object].has(element) || !b.Objects[d.Object].has(element) {
-				note(m.Elements, d.Object, element)
+	}
+}
+
+// learnElements notes which elements with a key only one of two states has, and which both have.
+func (m *Mask) learnElements(a, b Shape) {
+	for object, fields := range a.Objects {
+		if _, both := b.Objects[object]; !both {
+			continue
+		}
+		inA, inB := keyedIn(fields), keyedIn(b.Objects[object])
+		for element := range inA {
+			if inB[element] {
+				note(m.Shared, object, element)
+			} else {
+				note(m.Elements, object, element)
+			}
+		}
+		for element := range inB {
+			if !inA[element] {
+				note(m.Elements, object, element)
 			}
 		}
 	}
@@ -117,18 +139,18 @@ func (m *Mask) count(shape Shape) Shape {
 	return counted
 }
 
-// Differences returns the differences from the expected state, without masked ones. An undisturbed run led to that state.
+// Differences returns the differences from the expected state, without masked ones.
 func (m *Mask) Differences(want, got Shape) []Difference {
-	return slices.DeleteFunc(differences(m.count(want), m.count(got)), func(d Difference) bool { return m.hides(d, want.Objects[d.Object]) })
+	return slices.DeleteFunc(differences(m.count(want), m.count(got)), m.hides)
 }
 
-func (m *Mask) hides(d Difference, want Fields) bool {
+func (m *Mask) hides(d Difference) bool {
 	if m.Objects[d.Object] || m.Fields[d.Object][d.Path] {
 		return true
 	}
 	// A list or a map that differs may have other elements each time.
 	for path := range m.Fields[d.Object] {
-		if strings.HasPrefix(path, d.Path+"[") || strings.HasPrefix(path, d.Path+".") || m.sameElement(d.Object, path, d.Path, want) {
+		if strings.HasPrefix(path, d.Path+"[") || strings.HasPrefix(path, d.Path+".") || m.sameElement(d.Object, path, d.Path) {
 			return true
 		}
 	}
@@ -142,13 +164,12 @@ var (
 
 // sameElement reports whether two paths lead to the same field of elements that cannot be told apart: lists without a key have them in
 // any order, and keys may be random. Elements whose key is the same in all runs are compared one by one.
-func (m *Mask) sameElement(object, a, b string, want Fields) bool {
+func (m *Mask) sameElement(object, a, b string) bool {
 	if !strings.Contains(a, "[") || inBrackets.ReplaceAllString(a, "[]") != inBrackets.ReplaceAllString(b, "[]") {
 		return false
 	}
-	isKnown := func(element string) bool {
-		return !anIndex.MatchString(element) && !m.Elements[object][element] && want.has(element)
-	}
+	// A restart also shares the random keys of the state that it begins with. Separate runs showed those before.
+	isKnown := func(element string) bool { return m.Shared[object][element] && !m.Elements[object][element] }
 	inA, inB := elementsIn(a), elementsIn(b)
 	for i := range inA {
 		sameKey := inA[i][strings.LastIndex(inA[i], "["):] == inB[i][strings.LastIndex(inB[i], "["):]
@@ -167,14 +188,17 @@ func elementsIn(path string) (elements []string) {
 	return elements
 }
 
-// has reports whether a field or an element is there.
-func (f Fields) has(path string) bool {
-	for one := range f {
-		if rest, begins := strings.CutPrefix(one, path); begins && (rest == "" || rest[0] == '.' || rest[0] == '[') {
-			return true
+// keyedIn are the elements of an object that have a key.
+func keyedIn(fields Fields) map[string]bool {
+	elements := map[string]bool{}
+	for path := range fields {
+		for _, element := range elementsIn(path) {
+			if !anIndex.MatchString(element) {
+				elements[element] = true
+			}
 		}
 	}
-	return false
+	return elements
 }
 
 const (

@@ -145,6 +145,17 @@ func TestMaskHidesWhatItLearned(t *testing.T) {
 			expectLines(t, mask.Differences(shape(test.first), shape(test.third)), test.want...)
 		})
 	}
+	// What is expected need not be one of the runs that were learned from: a random key of it says nothing either.
+	volumes := func(random, size string) Shape {
+		return shape(map[string]Fields{"A": {"volumes[" + random + "].size": "s", "volumes[data].size": size}})
+	}
+	mask := NewMask()
+	mask.Learn(volumes("a-1", "s"), volumes("a-2", "s"))
+	for _, random := range []string{"a-1", "a-2"} { // a restart in each of them
+		mask.Learn(volumes(random, "s"), volumes(random, "s"))
+	}
+	expectLines(t, mask.Differences(volumes("a-3", "s"), volumes("a-4", "s")))
+	expectLines(t, mask.Differences(volumes("a-3", "s"), volumes("a-1", "t")), "A: volumes[data].size is t instead of s")
 }
 
 func TestMaskCanBeStored(t *testing.T) {

@@ -30,6 +30,8 @@ type Step struct {
 	Do   func(ctx context.Context, objects client.Client) error
 	// Deletes means that it deletes custom resources, and Ends that nothing is left of the scenario after it.
 	Deletes, Ends bool
+	// Subjects is how many custom resources of the scenario are there before it.
+	Subjects int
 	// Elsewhere means that it changes objects which are neither Subjects nor Others.
 	Elsewhere bool
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
-// driftPlans change the operator's objects in the step with most objects.
+// driftPlans change the operator's objects before the step with most custom resources.
 func driftPlans(c *campaign) (plans []*Plan) {
 	step := c.fullest()
 	if step == 0 {
@@ -56,12 +56,16 @@ func driftPlans(c *campaign) (plans []*Plan) {
 	return plans
 }
 
-// fullest returns the step before which most objects exist: the first that deletes custom resources, or the last.
+// fullest returns the step before which most custom resources exist: one that deletes some, or the last. Of equal steps it is the
+// later one, which more changes lead to.
 func (c *campaign) fullest() int {
-	if i := slices.IndexFunc(c.o.Steps, func(s Step) bool { return s.Deletes || s.Ends }); i >= 0 {
-		return i
+	fullest := len(c.o.Steps) - 1
+	for i, s := range slices.Backward(c.o.Steps) {
+		if (s.Deletes || s.Ends) && s.Subjects > c.o.Steps[fullest].Subjects {
+			fullest = i
+		}
 	}
-	return len(c.o.Steps) - 1
+	return fullest
 }
 
 // child is an object that the operator has made.

@@ -99,10 +99,13 @@ func TestStepWithMostObjects(t *testing.T) {
 		steps []Step
 		want  int
 	}{
-		"everything is deleted":              {[]Step{{}, {}, {Deletes: true, Ends: true}}, 2},
-		"the custom resource is, and others": {[]Step{{}, {Deletes: true}, {Ends: true}}, 1},
-		"one custom resource is":             {[]Step{{}, {Deletes: true}, {}, {Deletes: true, Ends: true}}, 1},
-		"nothing is":                         {[]Step{{}, {}, {}}, 2},
+		"everything is deleted":              {[]Step{{}, {Subjects: 1}, {Subjects: 1, Deletes: true, Ends: true}}, 2},
+		"the custom resource is, and others": {[]Step{{}, {Subjects: 1, Deletes: true}, {Ends: true}}, 1},
+		"one custom resource is":             {[]Step{{}, {Subjects: 2, Deletes: true}, {Subjects: 1}, {Subjects: 1, Deletes: true, Ends: true}}, 1},
+		"one is before the next comes":       {[]Step{{}, {Subjects: 1, Deletes: true}, {}, {Subjects: 1}, {Subjects: 1, Deletes: true, Ends: true}}, 4},
+		"one is before more come":            {[]Step{{}, {Subjects: 1, Deletes: true}, {}, {Subjects: 2}}, 3},
+		"one is before fewer come":           {[]Step{{}, {Subjects: 2, Deletes: true}, {}, {Subjects: 1}}, 1},
+		"nothing is":                         {[]Step{{}, {Subjects: 1}, {Subjects: 1}}, 2},
 	} {
 		c := sailing()
 		if c.o.Steps = test.steps; c.fullest() != test.want {

@@ -88,14 +88,9 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 	if len(result.wrong) == 0 && result.skipped == "" {
 		result.skipped = result.excused // what else is wrong counts
 	}
-	var missing *notThereError
-	var unjudged *unjudgedError
-	switch {
-	case errors.As(err, &missing) || errors.As(err, &unjudged):
-		result.skipped = err.Error()
-	case isNotTaken(err):
-		result.skipped = "the API server does not accept the change"
-	case err != nil:
+	if why := whyUnjudged(err); why != "" {
+		result.skipped = why
+	} else if err != nil {
 		result.failed = err
 	}
 	for _, wrong := range result.wrong {
@@ -111,6 +106,22 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 type unjudgedError struct{ reason string }
 
 func (e *unjudgedError) Error() string { return e.reason }
+
+// whyUnjudged returns why a run cannot be judged; empty for an error that means that it has broken down. The request that failed is
+// left out: its address differs between runs.
+func whyUnjudged(err error) string {
+	var missing *notThereError
+	var unjudged *unjudgedError
+	switch {
+	case errors.As(err, &missing):
+		return err.Error()
+	case errors.As(err, &unjudged):
+		return unjudged.Error()
+	case isNotTaken(err):
+		return "the API server does not accept the change"
+	}
+	return ""
+}
 
 // isNotTaken reports whether the API server does not accept the change of a plan.
 func isNotTaken(err error) bool {
@@ -218,7 +229,8 @@ func (r *run) conclude(ctx context.Context, step int, over rested, changes int, 
 	if err != nil {
 		return err
 	}
-	wrong, excused := r.campaign.excuse(r.judge(step, over, changes), over, r.board.writes())
+	wrong := r.campaign.relevant(r.family, r.judge(step, over, changes)) // what is ignored needs no excuse
+	wrong, excused := r.campaign.excuse(wrong, over, r.board.writes())
 	if excused != "" {
 		result.excused = excused
 	}

@@ -25,7 +25,8 @@ func TestIgnoredFindingsDoNotEndARun(t *testing.T) {
 		steps   []string // that are done after the disturbance
 	}{
 		"nothing is ignored": {"", []string{"crash status Frigate default/surprise", "crash end-state Job default/log"}, nil},
-		"one of them is":     {"Job default/log", []string{"crash status Frigate default/surprise", "crash status Frigate default/victory"}, nil},
+		"one of them is":     {"Job default/log", []string{"crash status Frigate default/surprise"}, nil},
+		"all but one are":    {"Frigate default/surprise, Job default/log", nil, []string{"change", "delete"}}, // which may follow from the Job
 		"the others are":     {"Frigate default/surprise, Frigate default/victory", []string{"crash end-state Job default/log"}, nil},
 		"all are":            {"Frigate default/surprise, Frigate default/victory, Job default/log", nil, []string{"change", "delete"}},
 	} {
@@ -73,5 +74,48 @@ func TestIgnoredFindingsDoNotEndARun(t *testing.T) {
 				expectLines(t, done, test.steps...)
 			})
 		})
+	}
+}
+
+// TestConsequencesOfIgnoredObjects is about an operator that does not make a Job again, and fails or comes back late because of that.
+func TestConsequencesOfIgnoredObjects(t *testing.T) {
+	const retries = "The operator retries something without end"
+	job := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "log", "namespace": "default"}}}
+	key := world.Key{Group: "batch", Resource: "jobs", Kind: "Job", Namespace: "default", Name: "log"}
+	for about, test := range map[string]struct {
+		there bool
+		over  rested
+		wrong []string
+	}{
+		"it retries":                    {false, rested{stuck: true}, nil},
+		"it retries something else":     {true, rested{stuck: true}, []string{retries}},
+		"it backs off":                  {false, rested{backsOff: true}, nil},
+		"it backs off, and all is well": {true, rested{backsOff: true}, nil},
+	} {
+		c := sailing()
+		c.o.Ignores = func(o *Observation) string {
+			if o.Object == key.String() {
+				return "it is known"
+			}
+			return ""
+		}
+		c.reference[1].state = world.State{key: job}
+		c.reference[1].shape = c.shapeOf(c.reference[1].state)
+		state := world.State{}
+		if test.there {
+			state[key] = job
+		}
+		r := &run{campaign: c, family: "crash", world: world.Of(state), board: newSwitchboard(c.named), activity: newActivity()}
+		result := &outcome{}
+		if err := r.conclude(t.Context(), 1, test.over, -1, result); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, o := range result.wrong {
+			got = append(got, o.Title)
+		}
+		if !slices.Equal(got, test.wrong) || result.excused != "" {
+			t.Errorf("%s: got %q, excused %q", about, got, result.excused)
+		}
 	}
 }

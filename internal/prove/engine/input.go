@@ -33,6 +33,9 @@ func (c *campaign) inputs(definitions []*unstructured.Unstructured) (plans []*Pl
 	for _, subject := range c.o.Subjects {
 		key, live := find(c.reference[step-1].state, subject)
 		if live == nil {
+			c.unplanned = append(c.unplanned, report.NotTried{
+				Family: "input", What: "values of " + nameOfObject(subject), Reason: fmt.Sprintf("it does not exist at the end of step %q", c.o.Steps[step-1].Name),
+			})
 			continue
 		}
 		plain := live.DeepCopy()

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // renamedField is a CRD whose first version is not the preferred one: guns were renamed to cannons, which are required.
@@ -75,9 +76,13 @@ func TestInputThatIsNotTried(t *testing.T) {
 	}{
 		"an object that is not valid": {"v2", "input values of Frigate default/victory: it does not satisfy the schema of sea.example.com/v2: spec.cannons: Required value"},
 		"a version without a schema":  {"v3", "input values of Frigate default/victory: its CRD has no schema of sea.example.com/v3"},
+		"an object that is gone":      {"", `input values of Frigate default/victory: it does not exist at the end of step "change"`},
 	} {
 		t.Run(about, func(t *testing.T) {
 			c := sailingAs(test.version, map[string]any{"guns": int64(100)})
+			if test.version == "" {
+				c.reference[1].state = world.State{}
+			}
 			c.o.Operator.Project = &project.Project{Name: "ship"}
 			if plans := c.inputs([]*unstructured.Unstructured{read(t, renamedField)}); len(plans) > 0 {
 				t.Errorf("got %d plans", len(plans))

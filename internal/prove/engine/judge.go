@@ -126,12 +126,12 @@ func (r *run) judge(step int, over rested, changes int) (wrong []*Observation) {
 func (r *run) agrees(step, changes int) bool {
 	c := r.campaign
 	want := c.reference[step]
-	return len(r.deviations(step)) == 0 &&
+	return len(c.withoutIgnored(r.family, step, r.deviations(step))) == 0 &&
 		(changes < 0 || len(c.relevant(r.family, c.countDifferences(step, want.counts, r.countsSince(changes)))) == 0)
 }
 
-// deviations returns the differences from the undisturbed state, without those that the scenario ignores. An ignored
-// field does not hide other fields of the same object, and an ignored object does not hide others.
+// deviations returns the differences from the undisturbed state, without fields that the scenario ignores. An ignored field does not
+// hide other fields of the same object.
 func (r *run) deviations(step int) []compare.Difference { return r.deviationsOf(step, r.shape()) }
 
 func (r *run) deviationsOf(step int, shape compare.Shape) []compare.Difference {
@@ -140,15 +140,25 @@ func (r *run) deviationsOf(step int, shape compare.Shape) []compare.Difference {
 	if r.family == "input" || r.family == "unobserved" { // which take changes back
 		found = c.withoutGrownVolumes(found)
 	}
-	return slices.DeleteFunc(found, func(d compare.Difference) bool {
-		return isTrace(r.family, r.setting, d) || c.ignoresDifference(r.family, step, d)
-	})
+	found = slices.DeleteFunc(found, func(d compare.Difference) bool { return isTrace(r.family, r.setting, d) })
+	return c.withoutIgnoredFields(r.family, step, found)
 }
 
 // isTrace reports whether a field only shows that a property was changed and changed back, such as the time of the last change in an
 // annotation. The value itself is more than that.
 func isTrace(family string, s setting, d compare.Difference) bool {
 	return family == "input" && d.Path != "" && isPast(d, compare.Shape{}) && !s.lags(d.Want, d.Got)
+}
+
+// withoutIgnored leaves out all differences that the scenario ignores.
+func (c *campaign) withoutIgnored(family string, step int, found []compare.Difference) []compare.Difference {
+	return slices.DeleteFunc(found, func(d compare.Difference) bool { return c.ignoresDifference(family, step, d) })
+}
+
+// withoutIgnoredFields leaves out the fields that the scenario ignores. Whether an object is there leads to other differences, such as
+// in the status of its custom resource, so ignored objects stay until it is known which differences are consequences.
+func (c *campaign) withoutIgnoredFields(family string, step int, found []compare.Difference) []compare.Difference {
+	return slices.DeleteFunc(found, func(d compare.Difference) bool { return d.Path != "" && c.ignoresDifference(family, step, d) })
 }
 
 // ignoresDifference reports whether the scenario ignores one field of an object, or whether there is one.

@@ -264,15 +264,13 @@ func (r *run) recreated(ctx context.Context, step int) (compare.Shape, error) {
 // changedSince returns what the operator has changed since a state in which it had finished, and why that does not count.
 func (r *run) changedSince(ctx context.Context, p *Plan, want compare.Shape) (wrong []*Observation, excused string, err error) {
 	c, step := r.campaign, p.Step-1
-	differ := func() []compare.Difference {
-		found := c.mask.Differences(want, r.shape())
-		return slices.DeleteFunc(found, func(d compare.Difference) bool { return c.ignoresDifference(p.Family, step, d) })
-	}
-	over, err := r.settleUntil(ctx, func() bool { return len(differ()) == 0 })
+	differ := func() []compare.Difference { return c.mask.Differences(want, r.shape()) }
+	over, err := r.settleUntil(ctx, func() bool { return len(c.withoutIgnored(p.Family, step, differ())) == 0 })
 	if err != nil {
 		return nil, "", err
 	}
-	wrong, excused = c.excuse(c.differences(step, differ()), over, r.board.writes())
+	wrong = c.relevant(p.Family, c.differences(step, c.withoutIgnoredFields(p.Family, step, differ())))
+	wrong, excused = c.excuse(wrong, over, r.board.writes())
 	return wrong, excused, nil
 }
 

@@ -229,3 +229,27 @@ func TestOlderDeletionsAreExcused(t *testing.T) {
 		}
 	})
 }
+
+// TestOlderDeletionsThatAreIgnored is about an operator that deletes a Deployment after the restart, and says so in a status.
+func TestOlderDeletionsThatAreIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := sailing()
+		c.o.Settling = DefaultSettling
+		c.o.Ignores = func(o *Observation) string {
+			if o.Object == "Deployment default/victory" {
+				return "it is known"
+			}
+			return ""
+		}
+		ship := frigate()
+		key, _ := find(c.reference[1].state, ship)
+		want := c.shapeOf(world.State{key: ship.DeepCopy()})
+		want.Objects["Deployment default/victory"] = compare.Fields{"spec.replicas": "1"}
+		ship.Object["status"] = map[string]any{"ready": false}
+		r := &run{campaign: c, family: "stale", world: world.Of(world.State{key: ship}), board: newSwitchboard(c.named), activity: newActivity()}
+		wrong, _, err := r.changedSince(t.Context(), &Plan{Family: "stale", Step: 1}, want)
+		if err != nil || len(wrong) > 0 {
+			t.Errorf("got %+v (%v)", wrong, err)
+		}
+	})
+}

@@ -10,8 +10,10 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
@@ -22,10 +24,17 @@ import (
 // needsOperator is why a run without the operator is not tried.
 const needsOperator = "the operator serves webhooks, so custom resources cannot be written correctly while it is not running"
 
-// uncalled is what the API server says if it cannot call a webhook.
-var uncalled = regexp.MustCompile(`failed calling webhook|conversion webhook for .* failed`)
+// What the API server says if it cannot call a webhook: before it stores an object, or to convert one that has a group and version.
+var (
+	uncalled    = regexp.MustCompile(`failed calling webhook`)
+	unconverted = regexp.MustCompile(`conversion webhook for ([^,"]*), Kind=.* failed`)
+)
 
-// reviving repeats requests that failed because the operator, whose webhooks the API server calls, has ended. They had no effect.
+// mayBeDone is why a run is not judged in which a request may have been carried out twice.
+const mayBeDone = "the operator ended while it converted a custom resource, so it is not known whether the resource was written"
+
+// reviving repeats requests that failed because the operator, whose webhooks the API server calls, has ended, if they had no effect or
+// may have it twice.
 type reviving struct {
 	next http.RoundTripper
 	// revive starts an operator again that has ended, and reports whether it had.
@@ -44,7 +53,8 @@ func (t *reviving) RoundTrip(request *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		response.Body = io.NopCloser(bytes.NewReader(body))
-		if !uncalled.Match(body) || request.Body != nil && request.GetBody == nil {
+		converted := unconverted.FindSubmatch(body)
+		if converted == nil && !uncalled.Match(body) || request.Body != nil && request.GetBody == nil {
 			return response, nil
 		}
 		revived, err := t.revive(request.Context())
@@ -54,6 +64,9 @@ func (t *reviving) RoundTrip(request *http.Request) (*http.Response, error) {
 		if !revived {
 			return response, nil
 		}
+		if converted != nil && !mayRepeat(request, string(converted[1])) {
+			return nil, &unjudgedError{mayBeDone}
+		}
 		again := request.Clone(request.Context())
 		if request.GetBody != nil {
 			if again.Body, err = request.GetBody(); err != nil {
@@ -62,6 +75,23 @@ func (t *reviving) RoundTrip(request *http.Request) (*http.Response, error) {
 		}
 		request = again
 	}
+}
+
+// mayRepeat reports whether a request may be sent again after an object of a group and version could not be converted. What is stored is
+// converted for the answer, so the request may have had its effect already. Only an object in the version of the request itself is
+// always converted before it is stored.
+func mayRepeat(request *http.Request, version string) bool {
+	if strings.HasPrefix(request.URL.Path, "/apis/"+version+"/") {
+		return true
+	}
+	switch request.Method {
+	case http.MethodGet, http.MethodPut, http.MethodDelete: // for those who delete custom resources, one that is gone is no error
+		return true
+	case http.MethodPatch:
+		kind := request.Header.Get("Content-Type")
+		return kind == string(types.MergePatchType) || strings.HasPrefix(kind, "application/apply-patch+")
+	}
+	return false
 }
 
 // withOperator returns a configuration for writes that may need the operator's webhooks.

@@ -63,7 +63,7 @@ func TestWritesWhileTheOperatorIsDead(t *testing.T) {
 				serves = revived == test.deaths
 				return true, test.failing
 			}}}
-			response, err := client.Post(server.URL, "application/json", strings.NewReader("sail"))
+			response, err := client.Post(server.URL+"/apis/sea.example.com/v1/frigates", "application/json", strings.NewReader("sail"))
 			if !errors.Is(err, test.failing) {
 				t.Fatalf("got %v, want %v", err, test.failing)
 			}
@@ -76,6 +76,58 @@ func TestWritesWhileTheOperatorIsDead(t *testing.T) {
 			}
 			if revived != test.revived || slices.ContainsFunc(bodies, func(body string) bool { return body != "sail" }) {
 				t.Errorf("it was started %d times, and the requests were %q", revived, bodies)
+			}
+		})
+	}
+}
+
+// TestRequestsThatMayHaveHadTheirEffect is about an operator that ends while it converts a custom resource for an answer. What is sent
+// again then may happen twice.
+func TestRequestsThatMayHaveHadTheirEffect(t *testing.T) {
+	const old, stored = "sea.example.com/v1", "sea.example.com/v2"
+	for about, test := range map[string]struct {
+		method, kind string
+		converted    string
+		repeated     bool
+	}{
+		"a read":                                {http.MethodGet, "", stored, true},
+		"an update":                             {http.MethodPut, "application/json", stored, true},
+		"a merge patch":                         {http.MethodPatch, "application/merge-patch+json", stored, true},
+		"an application":                        {http.MethodPatch, "application/apply-patch+yaml", stored, true},
+		"a deletion":                            {http.MethodDelete, "application/json", stored, true},
+		"a patch that adds to a list":           {http.MethodPatch, "application/json-patch+json", stored, false},
+		"a creation":                            {http.MethodPost, "application/json", stored, false},
+		"a patch that could not be stored":      {http.MethodPatch, "application/json-patch+json", old, true},
+		"a creation that could not be stored":   {http.MethodPost, "application/json", old, true},
+		"a creation in a version named like it": {http.MethodPost, "application/json", old + "beta1", false},
+	} {
+		t.Run(about, func(t *testing.T) {
+			sent, revived := 0, 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if sent++; revived == 0 {
+					w.WriteHeader(http.StatusInternalServerError)
+					fmt.Fprintf(w, `{"kind":"Status","code":500,"message":"conversion webhook for %s, Kind=Frigate failed: Post \"https://127.0.0.1:4711/convert\": EOF"}`, test.converted)
+				}
+			}))
+			defer server.Close()
+			client := &http.Client{Transport: &reviving{http.DefaultTransport, func(context.Context) (bool, error) {
+				revived++
+				return true, nil
+			}}}
+			request, err := http.NewRequestWithContext(t.Context(), test.method, server.URL+"/apis/"+old+"/namespaces/default/frigates", strings.NewReader("sail"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Content-Type", test.kind)
+			response, err := client.Do(request)
+			if err == nil {
+				defer response.Body.Close()
+			}
+			if repeated := err == nil && response.StatusCode == http.StatusOK; repeated != test.repeated || !repeated && whyUnjudged(err) != mayBeDone {
+				t.Errorf("it is sent again: %v, %v", repeated, err)
+			}
+			if want := map[bool]int{true: 2, false: 1}[test.repeated]; sent != want || revived != 1 {
+				t.Errorf("it was sent %d times, and the operator was started %d times", sent, revived)
 			}
 		})
 	}
