@@ -162,18 +162,20 @@ var (
 	anIndex    = regexp.MustCompile(`\[\d+\]$`)
 )
 
-// sameElement reports whether two paths lead to the same field of elements that cannot be told apart: lists without a key have them in
-// any order, and keys may be random. Elements whose key is the same in all runs are compared one by one.
-func (m *Mask) sameElement(object, a, b string) bool {
-	if !strings.Contains(a, "[") || inBrackets.ReplaceAllString(a, "[]") != inBrackets.ReplaceAllString(b, "[]") {
+// sameElement reports whether a path that was learned leads to the same field as another one, of elements that cannot be told apart:
+// lists without a key have them in any order, and keys may be random, also within an element that is new. Elements whose key is the
+// same in all runs are compared one by one.
+func (m *Mask) sameElement(object, learned, path string) bool {
+	if !strings.Contains(learned, "[") || inBrackets.ReplaceAllString(learned, "[]") != inBrackets.ReplaceAllString(path, "[]") {
 		return false
 	}
 	// A restart also shares the random keys of the state that it begins with. Separate runs showed those before.
 	isKnown := func(element string) bool { return m.Shared[object][element] && !m.Elements[object][element] }
-	inA, inB := elementsIn(a), elementsIn(b)
-	for i := range inA {
-		sameKey := inA[i][strings.LastIndex(inA[i], "["):] == inB[i][strings.LastIndex(inB[i], "["):]
-		if !sameKey && (isKnown(inA[i]) || isKnown(inB[i])) {
+	before, elements := elementsIn(learned), elementsIn(path)
+	isRandom := slices.ContainsFunc(before, func(element string) bool { return !isKnown(element) })
+	for i, element := range elements {
+		sameKey := before[i][strings.LastIndex(before[i], "["):] == element[strings.LastIndex(element, "["):]
+		if !sameKey && (isKnown(element) || isKnown(before[i]) && !isRandom) {
 			return false
 		}
 	}

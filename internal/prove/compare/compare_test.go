@@ -109,6 +109,10 @@ func TestMaskHidesWhatItLearned(t *testing.T) {
 			map[string]Fields{"A": {"env[TOKEN].value": "1"}}, map[string]Fields{"A": {"env[TOKEN].value": "2"}},
 			map[string]Fields{"A": {"env[TOKEN].value": "3", "env[DEBUG].value": "yes"}}, []string{"A: env[DEBUG].value is yes instead of absent"},
 		},
+		"another key each time, within an element that only a disturbed run has": {
+			map[string]Fields{"A": {"containers[main].mounts[a-1].path": "/"}}, map[string]Fields{"A": {"containers[main].mounts[a-2].path": "/"}},
+			map[string]Fields{"A": {"containers[side].mounts[a-3].path": "/"}}, nil,
+		},
 		"a list that is empty at times": {
 			map[string]Fields{"A": {"list[0]": "1"}}, map[string]Fields{"A": {"list": "[]"}},
 			map[string]Fields{"A": {"list": "[]"}}, nil,
