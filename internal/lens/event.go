@@ -254,7 +254,11 @@ func (d *Delivery) Shows() []Version {
 	return versions
 }
 
-func beginsDeletion(field why.Change) bool { return field.Path == "metadata.deletionTimestamp" }
+// beginsDeletion reports whether a field shows that a deletion was requested. A later change moves the time: the kubelet does so when the
+// containers of a pod have ended.
+func beginsDeletion(field why.Change) bool {
+	return field.Path == "metadata.deletionTimestamp" && field.Old == ""
+}
 
 // Reconcile is the beginning or the end of a reconcile, from an operator that marks its reconciles.
 type Reconcile struct {
