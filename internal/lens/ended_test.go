@@ -108,6 +108,7 @@ func TestWhoDeletes(t *testing.T) {
 		return fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":%q%s}}`, version, more)
 	}
 	const deleting, finalizer = `,"deletionTimestamp":"2026-01-01T12:00:00Z","deletionGracePeriodSeconds":0`, `,"finalizers":["x"]`
+	const slow = `,"deletionTimestamp":"2026-01-01T12:00:30Z","deletionGracePeriodSeconds":30`
 
 	d := newDesk(t)
 	d.show(1, shops, "ADDED", object("1", finalizer))
@@ -134,6 +135,17 @@ func TestWhoDeletes(t *testing.T) {
 	}
 	if got := d.show(1, shops, "DELETED", object("3", deleting)); got.Write != again.ID {
 		t.Errorf("its end is shown as %+v", got)
+	}
+
+	d = newDesk(t) // the operator shortens the grace period of a deletion by a user
+	d.show(1, shops, "ADDED", object("1", ""))
+	d.show(1, shops, "MODIFIED", object("2", slow))
+	deleted = d.answer("delete", web, object("4", deleting))
+	if deleted.Delivered != 0 {
+		t.Errorf("the deletion by a user is taken for the echo of %+v", deleted)
+	}
+	if got := d.show(2, shops, "MODIFIED", object("2", slow)); got.Write != 0 {
+		t.Errorf("another watch shows the deletion by a user as %+v", got)
 	}
 
 	d = newDesk(t)

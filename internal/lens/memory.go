@@ -73,6 +73,15 @@ func (v *version) unstructured() *unstructured.Unstructured {
 	return asUnstructured(object)
 }
 
+// isDeleting reports whether the deletion of the object had been requested; false if there is no version.
+func (v *version) isDeleting() bool {
+	if v == nil {
+		return false
+	}
+	object := v.object()
+	return object != nil && object.GetDeletionTimestamp() != nil
+}
+
 // number is the resource version as a number, which grows with each write; 0 if it is none.
 func (v *version) number() uint64 {
 	number, _ := strconv.ParseUint(v.resourceVersion, 10, 64)

@@ -118,7 +118,8 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 		r.Change = changed(r, old, unchanged, object, x.sentVersion())
 		r.Implies = append(r.Implies, o.implied(r, old, object)...)
 		for _, version := range r.Made() {
-			if version.ResourceVersion == "" || !unchanged {
+			isEarlier := unchanged || version.ResourceVersion == deletionBegins && old.isDeleting()
+			if version.ResourceVersion == "" || !isEarlier {
 				o.wrote(version, r)
 			}
 		}
