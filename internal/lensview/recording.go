@@ -80,9 +80,7 @@ func (r *replay) follow(e *lens.Event) {
 			r.gone[types.UID(e.Delivery.Object.UID)] = true
 			r.model.Remove(types.UID(e.Delivery.Object.UID))
 		} else {
-			if e.Delivery.Type == "ADDED" {
-				delete(r.gone, types.UID(e.Delivery.Object.UID)) // it had only left the selection of the watch
-			}
+			delete(r.gone, types.UID(e.Delivery.Object.UID)) // it had only left the selection of a watch
 			r.place(e.Delivery.Object)
 		}
 		r.changed(e)
