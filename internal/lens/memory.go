@@ -143,7 +143,7 @@ func (r *remembered) size() int64 {
 
 // deliveredBefore returns the version with which to compare one that a watch delivers, nil if there is none: the last that the same watch
 // delivered. A watch that follows a list, or that begins again, continues where another one was: then it is the newest that is older. A
-// list may have the same version once more.
+// list may have the same version once more, and so may a watch that begins without one.
 func (r *remembered) deliveredBefore(watch uint64, now *version, isInitial bool) (found *version) {
 	for _, d := range r.delivered {
 		switch {

@@ -52,6 +52,8 @@ func TestSeveralWatchesOfAnObject(t *testing.T) {
 		{7, "v1", "ADDED", 7, true, "spec.size: 5 to 7"},
 		{8, "v1", "MODIFIED", 6, false, "spec.size: 5 to 6"},
 		{9, "v1", "MODIFIED", 2, false, "not known"}, // no version goes backwards
+		{10, "v1", "MODIFIED", 8, false, "spec.size: 7 to 8"},
+		{11, "v1", "ADDED", 8, false, "none"}, // a watch begins again, and requests no version
 	} {
 		if got := show(step.watch, step.apiVersion, step.what, step.version, step.isInitial); got != step.want {
 			t.Errorf("%d, %+v: the change is %s", i, step, got)
@@ -71,11 +73,11 @@ func TestSeveralWatchesOfAnObject(t *testing.T) {
 		t.Errorf("versions of %d watches are kept, in %d bytes", len(entry.delivered), d.memory.size)
 	}
 	web := Resource{Group: "example.com", Version: "v1beta1", Resource: "shops", Namespace: "a", Name: "web"}
-	got := d.answer("update", web, `{"apiVersion":"example.com/v1beta1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":"8"},"spec":{"count":8}}`)
+	got := d.answer("update", web, `{"apiVersion":"example.com/v1beta1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":"9"},"spec":{"count":9}}`)
 	if got.Change != nil {
 		t.Errorf("a write in another version of the API changes %+v", got.Change)
 	}
-	got = d.answer("update", web, `{"apiVersion":"example.com/v1beta1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":"9"},"spec":{"count":9}}`)
+	got = d.answer("update", web, `{"apiVersion":"example.com/v1beta1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":"10"},"spec":{"count":10}}`)
 	if got.Change == nil || len(got.Change.Fields) != 1 || got.Change.Fields[0].Path != "spec.count" {
 		t.Errorf("the next one changes %+v", got.Change)
 	}
