@@ -143,7 +143,8 @@ func (r *remembered) size() int64 {
 
 // deliveredBefore returns the version with which to compare one that a watch delivers, nil if there is none: the last that the same watch
 // delivered. A watch that follows a list, or that begins again, continues where another one was: then it is the newest that is older. A
-// list may have the same version once more, and so may a watch that begins without one.
+// list may have the same version once more, and so may a watch that begins without one. If there are more watches than are kept, the
+// others may all have delivered this version since: then it is the newest that passed in any way.
 func (r *remembered) deliveredBefore(watch uint64, now *version, isInitial bool) (found *version) {
 	for _, d := range r.delivered {
 		switch {
@@ -154,6 +155,14 @@ func (r *remembered) deliveredBefore(watch uint64, now *version, isInitial bool)
 			if found == nil || found.number() <= d.number() {
 				found = d.version
 			}
+		}
+	}
+	if found != nil || len(r.delivered) < keptWatches {
+		return found
+	}
+	for _, v := range r.versions {
+		if v.uid == now.uid && v.apiVersion == now.apiVersion && v.number() < now.number() {
+			found = v
 		}
 	}
 	return found

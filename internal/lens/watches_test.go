@@ -6,6 +6,7 @@ package lens
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -80,5 +81,25 @@ func TestSeveralWatchesOfAnObject(t *testing.T) {
 	got = d.answer("update", web, `{"apiVersion":"example.com/v1beta1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":"10"},"spec":{"count":10}}`)
 	if got.Change == nil || len(got.Change.Fields) != 1 || got.Change.Fields[0].Path != "spec.count" {
 		t.Errorf("the next one changes %+v", got.Change)
+	}
+}
+
+// TestManyWatchesOfAnObject are more than are kept. All of them report the same changes.
+func TestManyWatchesOfAnObject(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	shops := Resource{Group: "example.com", Version: "v1", Resource: "shops"}
+	for version := range 2 * keptVersions {
+		what := "MODIFIED"
+		if version == 0 {
+			what = "ADDED"
+		}
+		for watch := range 2 * keptWatches {
+			got := d.show(uint64(watch+1), shops, what, fmt.Sprintf( //nolint:gosec // not negative
+				`{"apiVersion":"example.com/v1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":"%d"},"spec":{"size":%[1]d}}`, version+1))
+			if version > 0 && (got.Change == nil || len(got.Change.Fields) != 1 || got.Change.From != strconv.Itoa(version)) {
+				t.Errorf("watch %d reports version %d as %+v", watch, version+1, got.Change)
+			}
+		}
 	}
 }
