@@ -45,7 +45,7 @@ func (o *observer) delivery(seen *observation) *Delivery {
 		o.shown.add(version, w.id)
 	}
 	if event.Type == "DELETED" {
-		o.memory.forget(key)
+		o.memory.forget(key, w.id, !w.selects)
 		o.gone.add(d.Object)
 		return d
 	}

@@ -282,11 +282,25 @@ func (m *memory) keepDecoded(v *version) {
 	m.oldest = (m.oldest + 1) % keptDecoded
 }
 
-// forget drops a deleted object.
-func (m *memory) forget(key objectKey) {
-	if element := m.entries[key]; element != nil {
-		m.drop(element)
+// forget drops an object that a watch reports as deleted. Other watches are compared with what they delivered themselves: they may be
+// behind, or the object has only left the selection of this watch. Otherwise, it is gone, and no write finds its versions.
+func (m *memory) forget(key objectKey, watch uint64, isGone bool) {
+	element := m.entries[key]
+	if element == nil {
+		return
 	}
+	entry := element.Value.(*remembered)
+	isOfOther := func(d deliveredVersion) bool { return d.watch != watch }
+	if !slices.ContainsFunc(entry.delivered, isOfOther) {
+		m.drop(element)
+		return
+	}
+	m.size -= entry.size()
+	entry.delivered = slices.DeleteFunc(entry.delivered, func(d deliveredVersion) bool { return d.watch == watch })
+	if isGone {
+		entry.versions = nil
+	}
+	m.size += entry.size()
 }
 
 func (m *memory) drop(element *list.Element) {

@@ -103,3 +103,34 @@ func TestManyWatchesOfAnObject(t *testing.T) {
 		}
 	}
 }
+
+// TestDeletionsThatOneWatchReports have another watch that is behind, or from whose selection the object has not gone.
+func TestDeletionsThatOneWatchReports(t *testing.T) {
+	t.Parallel()
+	shops := Resource{Group: "example.com", Version: "v1", Resource: "shops"}
+	for _, selects := range []bool{false, true} {
+		d := newDesk(t)
+		show := func(watch uint64, what string, version int) *Change {
+			event := fmt.Sprintf(
+				`{"type":%q,"object":{"apiVersion":"example.com/v1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":"%d"},"spec":{"size":%[2]d}}}`,
+				what, version)
+			w := &watching{id: watch, resource: shops, as: encodedJSON, selects: selects}
+			return d.delivery(&observation{watching: w, data: []byte(event), at: time.Now()}).Change
+		}
+		key := objectKey{"example.com", "shops", "a", "web"}
+		show(1, "ADDED", 1)
+		show(2, "ADDED", 1)
+		show(2, "MODIFIED", 2)
+		show(2, "DELETED", 3)
+		if known := d.memory.find(key); (known.latest() != nil) != selects || d.memory.size != known.size() {
+			t.Errorf("selects: %t: %d versions are kept in %d bytes", selects, len(known.versions), d.memory.size)
+		}
+		if got := show(1, "MODIFIED", 2); got == nil || got.From != "1" {
+			t.Errorf("selects: %t: the other watch reports %+v", selects, got)
+		}
+		show(1, "DELETED", 3)
+		if len(d.memory.entries) != 0 || d.memory.size != 0 {
+			t.Errorf("selects: %t: at the end, %d bytes are kept", selects, d.memory.size)
+		}
+	}
+}
