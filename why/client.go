@@ -122,7 +122,7 @@ func (a *asking) answered(object client.Object, err error) error {
 		w.Object.UID = cmp.Or(w.Object.UID, string(a.body.GetUID()))
 	default:
 		w.ResourceVersion = object.GetResourceVersion()
-		w.ended = w.Verb != verbCreate && !object.GetDeletionTimestamp().IsZero() && hasEnded(object)
+		w.ended = w.Verb != verbCreate && !object.GetDeletionTimestamp().IsZero() && hasEnded(object) && !isHeld(&w.Object, object)
 	}
 	a.pass.sent(w, err)
 	return err

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // echoes remembers the newest writes of reconciles to recognize the events that they cause. Events often arrive
@@ -225,4 +228,20 @@ func hasEnded(object interface {
 }) bool {
 	grace := object.GetDeletionGracePeriodSeconds()
 	return !object.GetDeletionTimestamp().IsZero() && len(object.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
+}
+
+// isHeld reports whether an object is a namespace that stays because of the finalizers in its spec: it has them until
+// it is empty. Metadata alone does not show them.
+func isHeld(name *Object, object client.Object) bool {
+	if name.Kind != "Namespace" || name.Group != "" {
+		return false
+	}
+	switch object := object.(type) {
+	case *corev1.Namespace:
+		return len(object.Spec.Finalizers) > 0
+	case *unstructured.Unstructured:
+		held, _, _ := unstructured.NestedSlice(object.Object, "spec", "finalizers")
+		return len(held) > 0
+	}
+	return true
 }

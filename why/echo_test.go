@@ -4,14 +4,22 @@
 package why
 
 import (
+	"bytes"
 	"context"
+	"io"
+	"net/http"
 	"strconv"
 	"testing"
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -114,6 +122,52 @@ func TestGracePeriodIsNoEnd(t *testing.T) {
 	grace = 0
 	if !hasEnded(object) {
 		t.Error("it has not ended after its grace period")
+	}
+}
+
+// A namespace that is being deleted is not ended by a write as long as it has finalizers in its spec.
+func TestTerminatingNamespaceIsNoEnd(t *testing.T) {
+	answer := func(finalizers ...corev1.FinalizerName) *corev1.Namespace {
+		return &corev1.Namespace{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", ResourceVersion: "7", DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}},
+			Spec:       corev1.NamespaceSpec{Finalizers: finalizers},
+		}
+	}
+	for name, test := range map[string]struct {
+		namespace *corev1.Namespace
+		ended     bool
+	}{
+		"not empty": {answer(corev1.FinalizerKubernetes), false},
+		"empty":     {answer(), true},
+	} {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(test.namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range []client.Object{test.namespace, &unstructured.Unstructured{Object: content}} {
+			s := newStage(t, Options{})
+			s.created(whytest.Web(), false)
+			s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
+				return reconcile.Result{}, s.write(ctx, verbPatch, "", object, func() error { return nil })
+			})
+			if _, ended := s.recorder.echoes.written[echoKey{"u", finalized}]; ended != test.ended {
+				t.Errorf("%s: it has ended by %T: %t", name, object, ended)
+			}
+		}
+		for kind, encoder := range map[string]runtime.Encoder{
+			runtime.ContentTypeJSON:     jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, nil, nil, jsonserializer.SerializerOptions{}),
+			runtime.ContentTypeProtobuf: protobuf.NewSerializer(nil, nil),
+		} {
+			var body bytes.Buffer
+			if err := encoder.Encode(test.namespace, &body); err != nil {
+				t.Fatal(err)
+			}
+			response := &http.Response{Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(&body)}
+			if ended := readAnswer(response, &Write{Verb: verbPatch}); ended != test.ended {
+				t.Errorf("%s: it has ended by %s: %t", name, kind, ended)
+			}
+		}
 	}
 }
 

@@ -13,9 +13,11 @@ import (
 	"net/http"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Transport records writes of reconcilers through clients that cannot be wrapped, such as client-go's
@@ -170,8 +172,30 @@ func readAnswer(response *http.Response, w *Write) (ended bool) {
 		return false
 	}
 	w.ResourceVersion = answer.ResourceVersion
-	return w.Verb != verbCreate && hasEnded(&answer)
+	return w.Verb != verbCreate && hasEnded(&answer) && !isHeld(&w.Object, decodeNamespace(data, kind, &answer))
 }
+
+// decodeNamespace reads an answer once more if it is a namespace; otherwise, it returns the metadata.
+func decodeNamespace(data []byte, contentType string, metadata *metav1.PartialObjectMetadata) client.Object {
+	if metadata.Kind != "Namespace" {
+		return metadata
+	}
+	var namespace corev1.Namespace
+	if contentType == runtime.ContentTypeJSON {
+		if json.Unmarshal(data, &namespace) != nil {
+			return metadata
+		}
+		return &namespace
+	}
+	var envelope runtime.Unknown
+	if envelope.Unmarshal(bytes.TrimPrefix(data, protobufMark)) != nil || namespace.Unmarshal(envelope.Raw) != nil {
+		return metadata
+	}
+	return &namespace
+}
+
+// protobufMark begins each object that is encoded in protobuf.
+var protobufMark = []byte("k8s\x00")
 
 // decodeAnswer reads an object's metadata, or the Status that is the answer to a deletion.
 func decodeAnswer(data []byte, contentType string) (object metav1.PartialObjectMetadata, status metav1.Status, ok bool) {
@@ -182,7 +206,7 @@ func decodeAnswer(data []byte, contentType string) (object metav1.PartialObjectM
 		return object, status, object.Kind != "Status" || json.Unmarshal(data, &status) == nil
 	}
 	var envelope runtime.Unknown
-	body, ok := bytes.CutPrefix(data, []byte("k8s\x00"))
+	body, ok := bytes.CutPrefix(data, protobufMark)
 	if !ok || envelope.Unmarshal(body) != nil {
 		return object, status, false
 	}

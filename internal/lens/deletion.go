@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -90,7 +91,23 @@ func (o *Object) controller() *Owner {
 
 // hasEnded reports whether the object in the answer to a write is gone: its deletion was requested, and it has no finalizers. A pod
 // stays until its grace period is over.
-func hasEnded(object client.Object) bool {
+func hasEnded(resource Resource, object client.Object) bool {
 	grace := object.GetDeletionGracePeriodSeconds()
-	return object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
+	return object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 && (grace == nil || *grace == 0) && !isHeld(resource, object)
+}
+
+// isHeld reports whether a namespace stays because of the finalizers in its spec: it has them until it is empty. Metadata alone does not
+// show them.
+func isHeld(resource Resource, object client.Object) bool {
+	if resource.Group != "" || resource.Resource != "namespaces" {
+		return false
+	}
+	switch object := object.(type) {
+	case *corev1.Namespace:
+		return len(object.Spec.Finalizers) > 0
+	case *unstructured.Unstructured:
+		held, _, _ := unstructured.NestedSlice(object.Object, "spec", "finalizers")
+		return len(held) > 0 || object.GetKind() == partialMetadata
+	}
+	return true
 }

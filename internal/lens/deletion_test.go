@@ -21,7 +21,7 @@ func TestDeletionsOfSeveralObjects(t *testing.T) {
 	list := func(objects ...string) string {
 		return fmt.Sprintf(`{"apiVersion":"v1","kind":"PodList","metadata":{},"items":[%s]}`, strings.Join(objects, ","))
 	}
-	const deleting = `,"deletionTimestamp":"2026-01-01T12:00:00Z","deletionGracePeriodSeconds":30`
+	const deleting, moved = `,"deletionTimestamp":"2026-01-01T12:00:00Z","deletionGracePeriodSeconds":30`, `,"deletionTimestamp":"2026-01-01T11:59:31Z","deletionGracePeriodSeconds":0`
 	d := newDesk(t)
 	for _, name := range []string{"early", "late", "slow", "before"} {
 		d.show(1, pods, "ADDED", object(name, "1", "web", ""))
@@ -36,10 +36,13 @@ func TestDeletionsOfSeveralObjects(t *testing.T) {
 		t.Errorf("it deleted %q", got.Deleted)
 	}
 	for _, event := range []*Delivery{
-		d.show(1, pods, "DELETED", object("late", "4", "web", "")), d.show(1, pods, "MODIFIED", object("slow", "5", "web", deleting)), d.show(1, pods, "DELETED", object("slow", "6", "web", deleting)),
+		d.show(1, pods, "DELETED", object("late", "4", "web", "")), d.show(1, pods, "MODIFIED", object("slow", "5", "web", deleting)),
+		d.show(1, pods, "MODIFIED", object("slow", "6", "web", moved)), d.show(1, pods, "DELETED", object("slow", "7", "web", moved)),
 	} {
-		if event.Write != got.ID {
-			t.Errorf("%s %s is not of its own", event.Type, event.Object.Name)
+		isOfKubelet := event.Object.ResourceVersion == "6"
+		isMade := slices.ContainsFunc(event.Shows(), func(shown Version) bool { return slices.Contains(got.Made(), shown) })
+		if (event.Write != got.ID) != isOfKubelet || isMade == isOfKubelet {
+			t.Errorf("%s %s is of %d, and made by the request: %t", event.Type, event.Object.Name, event.Write, isMade)
 		}
 	}
 	if event := d.show(1, pods, "MODIFIED", object("before", "7", "web", deleting+`,"labels":{"a":"b"}`)); event.Write != 0 {

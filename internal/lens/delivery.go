@@ -45,7 +45,7 @@ func (o *observer) delivery(seen *observation) *Delivery {
 		o.shown.add(version, w.id)
 	}
 	if event.Type == "DELETED" {
-		o.memory.forget(key)
+		o.memory.forget(key, w.id, !w.selects)
 		o.gone.add(d.Object)
 		return d
 	}
@@ -62,7 +62,7 @@ func (o *observer) describe(d *Delivery, object client.Object) {
 	o.name(d.Object, d.Resource)
 	if kindOf(object) != partialMetadata {
 		known := o.memory.find(deliveredKey(d))
-		if before := known.deliveredBefore(d.Watch, versionOf(object, nil, encodedOther, false, time.Time{}), d.Initial); before != nil {
+		if before := known.deliveredBefore(d.Watch, versionOf(object, nil, encodedOther, false, time.Time{}), d.Initial || d.Type == "ADDED"); before != nil {
 			d.Change = compare(before, object)
 			d.Change.None = len(d.Change.Fields) == 0
 		}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // TestWritesDuringADeletion are to an object that is being deleted. The answer to the one that ends it has the version of before.
@@ -24,18 +25,42 @@ func TestWritesDuringADeletion(t *testing.T) {
 			DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}, DeletionGracePeriodSeconds: grace,
 		}}
 	}
+	namespace := func(version, label string, finalizers ...corev1.FinalizerName) *corev1.Namespace {
+		return &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "web", UID: "u", ResourceVersion: version, Labels: map[string]string{"a": label}, DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)},
+			},
+			Spec: corev1.NamespaceSpec{Finalizers: finalizers},
+		}
+	}
+	generic := func(object client.Object, kind string) client.Object {
+		result := asUnstructured(object)
+		result.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+		return result
+	}
 	for name, test := range map[string]struct {
-		before, now *corev1.Pod
+		resource    string
+		before, now client.Object
 		known       bool
 	}{
-		"during the grace period":             {pod("1", ptr.To(int64(30)), "1"), pod("2", ptr.To(int64(30)), "2"), true},
-		"with a finalizer":                    {pod("1", ptr.To(int64(0)), "1", "x"), pod("2", ptr.To(int64(0)), "2", "x"), true},
-		"without the last finalizer":          {pod("1", ptr.To(int64(0)), "1", "x"), pod("1", ptr.To(int64(0)), "1"), false},
-		"without it, and no grace period set": {pod("1", nil, "1", "x"), pod("1", nil, "1"), false},
+		"during the grace period":             {"pods", pod("1", ptr.To(int64(30)), "1"), pod("2", ptr.To(int64(30)), "2"), true},
+		"with a finalizer":                    {"pods", pod("1", ptr.To(int64(0)), "1", "x"), pod("2", ptr.To(int64(0)), "2", "x"), true},
+		"without the last finalizer":          {"pods", pod("1", ptr.To(int64(0)), "1", "x"), pod("1", ptr.To(int64(0)), "1"), false},
+		"without it, and no grace period set": {"pods", pod("1", nil, "1", "x"), pod("1", nil, "1"), false},
+		"to a namespace that is not empty":    {"namespaces", namespace("1", "1", "kubernetes"), namespace("2", "2", "kubernetes"), true},
+		"to a namespace, as JSON": {
+			"namespaces", generic(namespace("1", "1", "kubernetes"), "Namespace"), generic(namespace("2", "2", "kubernetes"), "Namespace"), true,
+		},
+		"to a namespace, of its metadata": {"namespaces", generic(namespace("1", "1"), "Namespace"), generic(namespace("2", "2"), partialMetadata), true},
+		"to an empty namespace":           {"namespaces", namespace("1", "1", "kubernetes"), namespace("1", "1"), false},
+		"to an empty namespace, as JSON": {
+			"namespaces", generic(namespace("1", "1", "kubernetes"), "Namespace"), generic(namespace("1", "1"), "Namespace"), false,
+		},
 	} {
-		r := &Request{Verb: "patch", Status: http.StatusOK, Resource: Resource{Version: "v1", Resource: "pods", Name: "web"}, Finalized: hasEnded(test.now)}
+		r := &Request{Verb: "patch", Status: http.StatusOK, Resource: Resource{Version: "v1", Resource: test.resource, Name: "web"}}
+		r.Finalized = hasEnded(r.Resource, test.now)
 		c := changed(r, versionOf(test.before, nil, encodedProtobuf, false, time.Time{}), false, test.now, "")
-		if (c != nil) != test.known || c != nil && (len(c.Fields) != 1 || c.Fields[0].Path != "metadata.labels.a") {
+		if r.Finalized == test.known || (c != nil) != test.known || c != nil && (len(c.Fields) != 1 || c.Fields[0].Path != "metadata.labels.a") {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
@@ -83,6 +108,7 @@ func TestWhoDeletes(t *testing.T) {
 		return fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":%q%s}}`, version, more)
 	}
 	const deleting, finalizer = `,"deletionTimestamp":"2026-01-01T12:00:00Z","deletionGracePeriodSeconds":0`, `,"finalizers":["x"]`
+	const slow = `,"deletionTimestamp":"2026-01-01T12:00:30Z","deletionGracePeriodSeconds":30`
 
 	d := newDesk(t)
 	d.show(1, shops, "ADDED", object("1", finalizer))
@@ -109,6 +135,17 @@ func TestWhoDeletes(t *testing.T) {
 	}
 	if got := d.show(1, shops, "DELETED", object("3", deleting)); got.Write != again.ID {
 		t.Errorf("its end is shown as %+v", got)
+	}
+
+	d = newDesk(t) // the operator shortens the grace period of a deletion by a user
+	d.show(1, shops, "ADDED", object("1", ""))
+	d.show(1, shops, "MODIFIED", object("2", slow))
+	deleted = d.answer("delete", web, object("4", deleting))
+	if deleted.Delivered != 0 {
+		t.Errorf("the deletion by a user is taken for the echo of %+v", deleted)
+	}
+	if got := d.show(2, shops, "MODIFIED", object("2", slow)); got.Write != 0 {
+		t.Errorf("another watch shows the deletion by a user as %+v", got)
 	}
 
 	d = newDesk(t)

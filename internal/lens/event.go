@@ -121,7 +121,8 @@ func (r *Request) Made() []Version {
 	case r.Finalized, r.Verb == "delete" && !r.Object.Deleting:
 		return []Version{gone} // the version in the answer was there before
 	case r.Verb == "delete":
-		return []Version{made, gone}
+		// Without a grace period, the API server stores that the deletion begins in a version that the answer does not have.
+		return []Version{made, gone, {r.Object.UID, deletionBegins}}
 	}
 	return []Version{made}
 }
@@ -162,7 +163,8 @@ type Version struct {
 	ResourceVersion string
 }
 
-// deletionBegins takes the place of a resource version: the answer to a deletecollection has the objects as they were before.
+// deletionBegins takes the place of a resource version: the answer to a deletecollection has the objects as they were before, and the
+// one to a delete without a grace period as they were at the end.
 const deletionBegins = "deletion"
 
 // Owner is an owner reference.
@@ -254,7 +256,11 @@ func (d *Delivery) Shows() []Version {
 	return versions
 }
 
-func beginsDeletion(field why.Change) bool { return field.Path == "metadata.deletionTimestamp" }
+// beginsDeletion reports whether a field shows that a deletion was requested. A later change moves the time: the kubelet does so when the
+// containers of a pod have ended.
+func beginsDeletion(field why.Change) bool {
+	return field.Path == "metadata.deletionTimestamp" && field.Old == ""
+}
 
 // Reconcile is the beginning or the end of a reconcile, from an operator that marks its reconciles.
 type Reconcile struct {

@@ -73,6 +73,15 @@ func (v *version) unstructured() *unstructured.Unstructured {
 	return asUnstructured(object)
 }
 
+// isDeleting reports whether the deletion of the object had been requested; false if there is no version.
+func (v *version) isDeleting() bool {
+	if v == nil {
+		return false
+	}
+	object := v.object()
+	return object != nil && object.GetDeletionTimestamp() != nil
+}
+
 // number is the resource version as a number, which grows with each write; 0 if it is none.
 func (v *version) number() uint64 {
 	number, _ := strconv.ParseUint(v.resourceVersion, 10, 64)
@@ -134,7 +143,8 @@ func (r *remembered) size() int64 {
 
 // deliveredBefore returns the version with which to compare one that a watch delivers, nil if there is none: the last that the same watch
 // delivered. A watch that follows a list, or that begins again, continues where another one was: then it is the newest that is older. A
-// list may have the same version once more.
+// list may have the same version once more, and so may a watch that begins without one. If there are more watches than are kept, the
+// others may all have delivered this version since: then it is the newest that passed in any way.
 func (r *remembered) deliveredBefore(watch uint64, now *version, isInitial bool) (found *version) {
 	for _, d := range r.delivered {
 		switch {
@@ -145,6 +155,14 @@ func (r *remembered) deliveredBefore(watch uint64, now *version, isInitial bool)
 			if found == nil || found.number() <= d.number() {
 				found = d.version
 			}
+		}
+	}
+	if found != nil || len(r.delivered) < keptWatches {
+		return found
+	}
+	for _, v := range r.versions {
+		if v.uid == now.uid && v.apiVersion == now.apiVersion && v.number() < now.number() {
+			found = v
 		}
 	}
 	return found
@@ -264,11 +282,25 @@ func (m *memory) keepDecoded(v *version) {
 	m.oldest = (m.oldest + 1) % keptDecoded
 }
 
-// forget drops a deleted object.
-func (m *memory) forget(key objectKey) {
-	if element := m.entries[key]; element != nil {
-		m.drop(element)
+// forget drops an object that a watch reports as deleted. Other watches are compared with what they delivered themselves: they may be
+// behind, or the object has only left the selection of this watch. Otherwise, it is gone, and no write finds its versions.
+func (m *memory) forget(key objectKey, watch uint64, isGone bool) {
+	element := m.entries[key]
+	if element == nil {
+		return
 	}
+	entry := element.Value.(*remembered)
+	isOfOther := func(d deliveredVersion) bool { return d.watch != watch }
+	if !slices.ContainsFunc(entry.delivered, isOfOther) {
+		m.drop(element)
+		return
+	}
+	m.size -= entry.size()
+	entry.delivered = slices.DeleteFunc(entry.delivered, func(d deliveredVersion) bool { return d.watch == watch })
+	if isGone {
+		entry.versions = nil
+	}
+	m.size += entry.size()
 }
 
 func (m *memory) drop(element *list.Element) {

@@ -31,7 +31,7 @@ func TestMemoryCountsWhatWasDelivered(t *testing.T) {
 		t.Errorf("%d versions of %d bytes are kept in %d bytes", len(m.entries), large, m.most)
 	}
 	for key := range m.entries {
-		m.forget(key)
+		m.forget(key, 1, true)
 	}
 	if m.size != 0 {
 		t.Errorf("the size of nothing is %d", m.size)

@@ -114,11 +114,12 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 	made := versionOf(object, bytes.Clone(data), as, false, x.began)
 	if r.IsWrite() {
 		old, unchanged := before.before(made, x.began)
-		r.Finalized = r.Verb != "create" && r.Verb != "delete" && hasEnded(object)
+		r.Finalized = r.Verb != "create" && r.Verb != "delete" && hasEnded(r.Resource, object)
 		r.Change = changed(r, old, unchanged, object, x.sentVersion())
 		r.Implies = append(r.Implies, o.implied(r, old, object)...)
 		for _, version := range r.Made() {
-			if version.ResourceVersion == "" || !unchanged {
+			isEarlier := unchanged || version.ResourceVersion == deletionBegins && old.isDeleting()
+			if version.ResourceVersion == "" || !isEarlier {
 				o.wrote(version, r)
 			}
 		}

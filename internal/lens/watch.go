@@ -19,13 +19,17 @@ type watching struct {
 	as       encoding
 	// initial means that the initial objects are still being delivered. It belongs to the observer.
 	initial bool
+	// selects means that it has a selector: an object that leaves the selection is reported as deleted.
+	selects bool
 }
 
 // watch returns the body of a watch for the client. Without Faults, bytes are forwarded as they
 // arrive; with Faults, event by event.
 func (x *exchange) watch(ctx context.Context, as encoding, response *http.Response) io.ReadCloser {
 	w := &watching{id: x.Request.ID, resource: x.Request.Resource, as: as}
-	w.initial = x.Request.Query != nil && x.Request.Query.InitialEvents
+	if query := x.Request.Query; query != nil {
+		w.initial, w.selects = query.InitialEvents, query.LabelSelector != "" || query.FieldSelector != ""
+	}
 	body := &tapped{ReadCloser: response.Body, see: func(data []byte) { x.Request.BytesOut += int64(len(data)) }, ended: func(err error) {
 		if errors.Is(err, errHungUp) || ctx.Err() != nil {
 			err = nil // that is how watches end

@@ -6,6 +6,7 @@ package lens
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -52,6 +53,8 @@ func TestSeveralWatchesOfAnObject(t *testing.T) {
 		{7, "v1", "ADDED", 7, true, "spec.size: 5 to 7"},
 		{8, "v1", "MODIFIED", 6, false, "spec.size: 5 to 6"},
 		{9, "v1", "MODIFIED", 2, false, "not known"}, // no version goes backwards
+		{10, "v1", "MODIFIED", 8, false, "spec.size: 7 to 8"},
+		{11, "v1", "ADDED", 8, false, "none"}, // a watch begins again, and requests no version
 	} {
 		if got := show(step.watch, step.apiVersion, step.what, step.version, step.isInitial); got != step.want {
 			t.Errorf("%d, %+v: the change is %s", i, step, got)
@@ -71,12 +74,63 @@ func TestSeveralWatchesOfAnObject(t *testing.T) {
 		t.Errorf("versions of %d watches are kept, in %d bytes", len(entry.delivered), d.memory.size)
 	}
 	web := Resource{Group: "example.com", Version: "v1beta1", Resource: "shops", Namespace: "a", Name: "web"}
-	got := d.answer("update", web, `{"apiVersion":"example.com/v1beta1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":"8"},"spec":{"count":8}}`)
+	got := d.answer("update", web, `{"apiVersion":"example.com/v1beta1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":"9"},"spec":{"count":9}}`)
 	if got.Change != nil {
 		t.Errorf("a write in another version of the API changes %+v", got.Change)
 	}
-	got = d.answer("update", web, `{"apiVersion":"example.com/v1beta1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":"9"},"spec":{"count":9}}`)
+	got = d.answer("update", web, `{"apiVersion":"example.com/v1beta1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":"10"},"spec":{"count":10}}`)
 	if got.Change == nil || len(got.Change.Fields) != 1 || got.Change.Fields[0].Path != "spec.count" {
 		t.Errorf("the next one changes %+v", got.Change)
+	}
+}
+
+// TestManyWatchesOfAnObject are more than are kept. All of them report the same changes.
+func TestManyWatchesOfAnObject(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	shops := Resource{Group: "example.com", Version: "v1", Resource: "shops"}
+	for version := range 2 * keptVersions {
+		what := "MODIFIED"
+		if version == 0 {
+			what = "ADDED"
+		}
+		for watch := range 2 * keptWatches {
+			got := d.show(uint64(watch+1), shops, what, fmt.Sprintf( //nolint:gosec // not negative
+				`{"apiVersion":"example.com/v1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":"%d"},"spec":{"size":%[1]d}}`, version+1))
+			if version > 0 && (got.Change == nil || len(got.Change.Fields) != 1 || got.Change.From != strconv.Itoa(version)) {
+				t.Errorf("watch %d reports version %d as %+v", watch, version+1, got.Change)
+			}
+		}
+	}
+}
+
+// TestDeletionsThatOneWatchReports have another watch that is behind, or from whose selection the object has not gone.
+func TestDeletionsThatOneWatchReports(t *testing.T) {
+	t.Parallel()
+	shops := Resource{Group: "example.com", Version: "v1", Resource: "shops"}
+	for _, selects := range []bool{false, true} {
+		d := newDesk(t)
+		show := func(watch uint64, what string, version int) *Change {
+			event := fmt.Sprintf(
+				`{"type":%q,"object":{"apiVersion":"example.com/v1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":"%d"},"spec":{"size":%[2]d}}}`,
+				what, version)
+			w := &watching{id: watch, resource: shops, as: encodedJSON, selects: selects}
+			return d.delivery(&observation{watching: w, data: []byte(event), at: time.Now()}).Change
+		}
+		key := objectKey{"example.com", "shops", "a", "web"}
+		show(1, "ADDED", 1)
+		show(2, "ADDED", 1)
+		show(2, "MODIFIED", 2)
+		show(2, "DELETED", 3)
+		if known := d.memory.find(key); (known.latest() != nil) != selects || d.memory.size != known.size() {
+			t.Errorf("selects: %t: %d versions are kept in %d bytes", selects, len(known.versions), d.memory.size)
+		}
+		if got := show(1, "MODIFIED", 2); got == nil || got.From != "1" {
+			t.Errorf("selects: %t: the other watch reports %+v", selects, got)
+		}
+		show(1, "DELETED", 3)
+		if len(d.memory.entries) != 0 || d.memory.size != 0 {
+			t.Errorf("selects: %t: at the end, %d bytes are kept", selects, d.memory.size)
+		}
 	}
 }

@@ -82,20 +82,24 @@ func TestTheEndOfARecording(t *testing.T) {
 	}
 }
 
-// TestObjectsThatComeBack has a watch with a selector: the object leaves the selection, which looks like a deletion, and comes back.
+// TestObjectsThatComeBack has a watch with a selector: the object leaves the selection, which looks like a deletion, and comes back, or
+// another watch still reports it.
 func TestObjectsThatComeBack(t *testing.T) {
 	t.Parallel()
-	shops := lens.Resource{Group: "example.com", Version: "v1", Resource: "shops"}
-	options, _, err := Open(record(t, "shop", []lens.Event{
-		{Delivery: &lens.Delivery{Watch: 1, Resource: shops, Type: "ADDED", Object: shop("5"), Initial: true}},
-		{Delivery: &lens.Delivery{Watch: 1, Resource: shops, Type: "DELETED", Object: shop("6")}},
-		{Delivery: &lens.Delivery{Watch: 1, Resource: shops, Type: "ADDED", Object: shop("7")}},
-		{Delivery: &lens.Delivery{Watch: 1, Resource: shops, Type: "MODIFIED", Object: shop("8")}},
-	}), nil, "")
-	if err != nil {
-		t.Fatal(err)
+	event := func(watch uint64, what, version string) lens.Event {
+		shops := lens.Resource{Group: "example.com", Version: "v1", Resource: "shops"}
+		return lens.Event{Delivery: &lens.Delivery{Watch: watch, Resource: shops, Type: what, Object: shop(version)}}
 	}
-	if found := options.Tree.Snapshot().Fleet; len(found) != 1 || found[0].Name != "web" {
-		t.Errorf("at the end there are %+v", found)
+	for name, events := range map[string][]lens.Event{
+		"one watch":   {event(1, "ADDED", "5"), event(1, "DELETED", "6"), event(1, "ADDED", "7"), event(1, "MODIFIED", "8")},
+		"two watches": {event(1, "ADDED", "5"), event(2, "ADDED", "5"), event(2, "DELETED", "6"), event(1, "MODIFIED", "6"), event(1, "MODIFIED", "7")},
+	} {
+		options, _, err := Open(record(t, "shop", events), nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := options.Tree.Snapshot().Fleet; len(found) != 1 || found[0].Name != "web" {
+			t.Errorf("%s: at the end there are %+v", name, found)
+		}
 	}
 }

@@ -157,6 +157,11 @@ func TestOpen(t *testing.T) {
 	if len(records.Records) != 1 || records.Records[0].Object.Kind != "Shop" || records.Records[0].Written != 1 || len(records.Records[0].Causes) != 2 || records.Records[0].Causes[1].Changes[0].Path != "spec.size" {
 		t.Errorf("the records are %+v", records)
 	}
+	var summary why.Summary
+	get("/why/summary", &summary)
+	if len(summary.Controllers) != 1 || summary.Controllers[0].Kind != "Shop" || summary.Controllers[0].Reconciles != 1 || summary.Kept.Records != 1 || !summary.Since.Equal(began) {
+		t.Errorf("the summary is %+v", summary)
+	}
 	var report rights.Report
 	get("/api/rights", &report)
 	if report.Granted != "ClusterRole manager" || report.Count(rights.Unused) != 1 || report.Count(rights.Refused) != 1 || report.Identity != "system:serviceaccount:s:o" {

@@ -30,8 +30,8 @@ func Open(path string, grants Grants, project string) (page.Options, *lens.Recor
 		return page.Options{}, nil, fmt.Errorf("opening the recording: %w", err)
 	}
 	defer file.Close()
-	recorder := why.New(why.Options{})
-	teller := story.New(recorder.Gather)
+	records := page.NewInferred()
+	teller := story.New(records.Add)
 	shown := replay{View: New(lens.Header{}), model: tree.NewModel(), changes: page.NewChanges(), gone: map[types.UID]bool{}}
 	shown.rights.all = true // there is nothing earlier
 	found, err := lens.ReadRecording(file, func(e *lens.Event) error {
@@ -44,6 +44,7 @@ func Open(path string, grants Grants, project string) (page.Options, *lens.Recor
 		return page.Options{}, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	teller.Flush()
+	records.Since = found.Header.Began
 	if project != "" && found.Header.Project == project {
 		shown.Grants = grants
 	}
@@ -51,7 +52,7 @@ func Open(path string, grants Grants, project string) (page.Options, *lens.Recor
 	shown.recording.Cut, shown.recording.Missing = found.Cut, found.Missing
 	shown.totals = func() lens.Totals { return found.Totals }
 	return page.Options{
-		Title: titleOf(found), Tree: shown.model, Changes: shown.changes, Records: recorder.HTTPHandler(), Traffic: shown.Traffic, Rights: shown.Rights,
+		Title: titleOf(found), Tree: shown.model, Changes: shown.changes, Records: records, Traffic: shown.Traffic, Rights: shown.Rights,
 		Until: found.Totals.Last,
 	}, found, nil
 }
@@ -80,9 +81,7 @@ func (r *replay) follow(e *lens.Event) {
 			r.gone[types.UID(e.Delivery.Object.UID)] = true
 			r.model.Remove(types.UID(e.Delivery.Object.UID))
 		} else {
-			if e.Delivery.Type == "ADDED" {
-				delete(r.gone, types.UID(e.Delivery.Object.UID)) // it had only left the selection of the watch
-			}
+			delete(r.gone, types.UID(e.Delivery.Object.UID)) // it had only left the selection of a watch
 			r.place(e.Delivery.Object)
 		}
 		r.changed(e)

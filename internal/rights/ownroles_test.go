@@ -201,3 +201,34 @@ func TestRolesThatGrantTooMuchToList(t *testing.T) {
 		t.Errorf("got notes %q", report.Notes)
 	}
 }
+
+// TestEscalateOnlyForRolesThatGrantTooMuch has an operator that writes an aggregated ClusterRole, and Roles all of whose rights are known.
+func TestEscalateOnlyForRolesThatGrantTooMuch(t *testing.T) {
+	uses := []*lens.Use{
+		implied(asked(1, "escalate", clusterRoles, ""), lens.WritesUnknown), implied(asked(1, "escalate", roles, "default/"), "a role can grant only what its writer has"),
+		implied(asked(1, "get", "pods", "default/"), lens.GivenAway), watches,
+	}
+	for name, test := range map[string]struct {
+		granted Granted
+		want    []string
+	}{
+		"no rights are known":   {Granted{}, []string{"clusterroles"}},
+		"a wildcard":            {Granted{Source: "roles", Rules: []Rule{rule("admin", "", "*", "*", "*")}}, []string{"clusterroles"}},
+		"only the other rights": {Granted{Source: "roles", Rules: []Rule{rule("role", "", "", "pods", "get")}}, nil},
+	} {
+		report := Compare(Merge([]*Recording{recorded(uses...)}), test.granted, Options{})
+		var got []string
+		for _, n := range report.Needs {
+			if n.Verb == "escalate" && n.Proposed {
+				got = append(got, n.Resource)
+			}
+		}
+		if !slices.Equal(got, test.want) || !strings.Contains(proposed(report), "resources=pods,verbs=get") {
+			t.Errorf("%s: escalate is proposed on %q, and proposed is\n%s", name, got, proposed(report))
+		}
+		isAboutRoles := func(note string) bool { return strings.Contains(note, " "+roles) }
+		if slices.ContainsFunc(report.Notes, isAboutRoles) {
+			t.Errorf("%s: got notes %q", name, report.Notes)
+		}
+	}
+}

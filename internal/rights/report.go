@@ -179,7 +179,7 @@ func (c *comparison) weigh(n *Need, s *scopes, options Options) {
 	switch {
 	case n.GivenAway:
 		n.Proposed = n.Proposed && !n.isFree
-	case n.Alternative && n.Verb == "escalate" && c.givesAway():
+	case c.hasAllRights(n):
 		n.Proposed = s.escalates
 	case n.Alternative:
 		n.Proposed = n.Proposed && (n.Granted || c.ungranted || n.mustBind)
@@ -209,10 +209,11 @@ func (c *comparison) grants(n *Need) bool {
 		!slices.ContainsFunc(n.places(), func(at place) bool { return !covered(c.rules, n.Right, at) }))
 }
 
-// givesAway reports whether the rights that the roles of the operator grant are known.
-func (c *comparison) givesAway() bool {
-	return slices.ContainsFunc(c.Needs, func(n *Need) bool { return slices.Contains(n.Why, lens.GivenAway) }) &&
-		!slices.ContainsFunc(c.Needs, func(n *Need) bool { return n.unlisted })
+// hasAllRights reports whether a need is the right to write roles that grant more than their writer has, and the rights that these
+// roles grant are among the needs: one of the two is enough.
+func (c *comparison) hasAllRights(n *Need) bool {
+	return n.Alternative && n.Verb == "escalate" && !n.unlisted &&
+		slices.ContainsFunc(c.Needs, func(n *Need) bool { return slices.Contains(n.Why, lens.GivenAway) })
 }
 
 func sentence(parts []string) string { return strings.Join(parts, "; ") }
@@ -270,12 +271,12 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 
 // remarkRoles explains what an operator that writes roles or bindings needs.
 func (c *comparison) remarkRoles(note func(string, ...any)) {
-	var writes, unknown bool
+	var writes, escalates, unknown bool
 	for _, n := range c.Needs {
-		if !n.Alternative || n.Verb != "bind" && c.givesAway() {
+		if !n.Alternative || c.hasAllRights(n) {
 			continue
 		}
-		writes = true
+		writes, escalates = true, escalates || n.Verb == "escalate"
 		if n.unlisted {
 			note("the operator writes %s that grant more rights than a recording lists: it needs all of them, unless it may escalate", n.Object())
 		}
@@ -292,7 +293,7 @@ func (c *comparison) remarkRoles(note func(string, ...any)) {
 		}
 	}
 	switch {
-	case writes && c.ungranted && c.givesAway():
+	case writes && c.ungranted && !escalates:
 		note("the operator writes bindings: bind is proposed, and is not needed if it has all rights that it grants")
 	case writes && c.ungranted:
 		note("the operator writes roles or bindings: escalate and bind are proposed, and are not needed if it has all rights that it grants")

@@ -53,6 +53,12 @@ func TestDeletions(t *testing.T) {
 		}, `1 Shop/web <unknown> [delete Deployment/web] succeeded
 2 Shop/web <updated Deployment/web metadata.deletionTimestamp by kubectl echo of 1.0> succeeded self-inflicted noop
 3 Shop/web <deleted Deployment/web echo of 1.0> succeeded self-inflicted noop`},
+		"the operator deletes a pod that has no grace period": {[]lens.Event{
+			begin(1, "web"), read(1, "example.com", "Shop", "web"), wrote(100, 1, "delete", deleting(shop("Pod", "web", "6", ownedByWeb))), end(1, nil),
+			delivered("MODIFIED", deleting(shop("Pod", "web", "5", ownedByWeb)), 0, "metadata.deletionTimestamp"),
+			begin(2, "web"), read(2, "example.com", "Shop", "web"), end(2, nil),
+		}, `1 Shop/web <unknown> [delete Pod/web] succeeded
+2 Shop/web <updated Pod/web metadata.deletionTimestamp by kubectl echo of 1.0> succeeded self-inflicted noop`},
 	} {
 		if got := say(play(test.events...)); got != test.want {
 			t.Errorf("%s:\n%s\ninstead of\n%s", name, got, test.want)

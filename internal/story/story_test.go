@@ -52,7 +52,11 @@ func delivered(what string, object *lens.Object, write uint64, fields ...string)
 		if d.Change == nil {
 			d.Change = &lens.Change{By: []why.Writer{{Manager: "kubectl"}}}
 		}
-		d.Change.Fields = append(d.Change.Fields, why.Change{Path: field, Old: "1", New: "2"})
+		change := why.Change{Path: field, Old: "1", New: "2"}
+		if field == "metadata.deletionTimestamp" {
+			change.Old = "" // the deletion begins
+		}
+		d.Change.Fields = append(d.Change.Fields, change)
 	}
 	return lens.Event{Delivery: d}
 }
