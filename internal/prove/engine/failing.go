@@ -61,32 +61,37 @@ const timerTooLate = "the operator waits with a timer that is later than a step 
 // as undisturbed, or because its next attempt is too late to wait for, and says so. What it has done is judged, and what
 // it has passed by without doing it. The moments are the writes of the step.
 func (c *campaign) excuse(wrong []*Observation, over rested, moments []seenMoment) (blamed []*Observation, excused string) {
-	reason, failure, late := "", "", c.lateControllers(over.timers)
+	reason, failure := "", ""
 	if at := slices.IndexFunc(over.failing, c.isExpected); at >= 0 {
 		reason = "the operator keeps failing, as it does undisturbed: " + shortened(c.expected(over.failing[at]))
 		failure = plain(over.failing[at])
 	} else if over.backsOff {
 		reason = tooLate
-	} else if len(late) > 0 {
-		reason = timerTooLate
+	} else if late := c.lateControllers(over.timers); slices.ContainsFunc(wrong, func(o *Observation) bool { return o.isUndone() && c.mayWrite(late, o) }) {
+		reason = timerTooLate // what other controllers have left undone may follow from that
 	}
 	if reason == "" {
 		return wrong, ""
 	}
 	for _, o := range wrong {
-		switch o.Verdict {
-		case "unsettled": // as undisturbed
-		case "end-state", "update", "status", "leftovers", "deletion":
-			if failure != "" && (c.precedes(o, failure) || c.skipped(o, moments)) || reason == timerTooLate && !c.mayWrite(late, o) {
-				blamed = append(blamed, o)
-			} else {
-				excused = reason
-			}
-		default:
+		switch {
+		case o.Verdict == "unsettled": // as undisturbed
+		case !o.isUndone(), failure != "" && (c.precedes(o, failure) || c.skipped(o, moments)):
 			blamed = append(blamed, o)
+		default:
+			excused = reason
 		}
 	}
 	return blamed, excused
+}
+
+// isUndone reports whether the operator may only not have come to what is wrong yet.
+func (o *Observation) isUndone() bool {
+	switch o.Verdict {
+	case "end-state", "update", "status", "leftovers", "deletion":
+		return true
+	}
+	return false
 }
 
 // precedes reports whether an undisturbed reconcile writes what is wrong before it fails with this error.

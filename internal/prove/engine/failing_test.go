@@ -66,7 +66,9 @@ func TestTimersThatAreTooLate(t *testing.T) {
 		"another, only disturbed":        {nil, timer("frigate", time.Minute), "crew", false},
 		"always":                         {timer("frigate", time.Minute), timer("frigate", time.Minute), "", false},
 		"undisturbed it was shorter":     {timer("frigate", 28*time.Second), timer("frigate", 40*time.Second), "", false},
-		"undisturbed it was much longer": {timer("frigate", 0), timer("frigate", 10*time.Minute), "", false},
+		"undisturbed it was longer":      {timer("frigate", 3*time.Minute), timer("frigate", time.Minute), "", false},
+		"undisturbed it was much longer": {timer("frigate", 10*time.Minute), timer("frigate", time.Minute), "", true},
+		"undisturbed it was hours":       {timer("frigate", 0), timer("frigate", 10*time.Minute), "", true},
 		"one of two always":              {timer("frigate", time.Minute), map[string]time.Duration{"crew": time.Minute, "frigate": time.Minute}, "", true},
 		"within a step":                  {nil, timer("frigate", 20*time.Second), "", false},
 		"never":                          {nil, nil, "", false},
@@ -82,6 +84,23 @@ func TestTimersThatAreTooLate(t *testing.T) {
 		if (excused == timerTooLate) != test.excused || slices.Contains(blamed, undone) == test.excused || !slices.Contains(blamed, deleted) {
 			t.Errorf("%s: blamed for %v, excused by %q", about, blamed, excused)
 		}
+	}
+}
+
+// TestWhatFollowsFromALateTimer is about a controller that makes something of what another one has not made yet.
+func TestWhatFollowsFromALateTimer(t *testing.T) {
+	c := sailing()
+	c.o.Settling = DefaultSettling
+	c.reference[0].writes = []write{
+		{Moment: Moment{Verb: "create", Namespace: "default", Name: "victory"}, object: "Crew", controller: "frigate"},
+		{Moment: Moment{Verb: "create", Namespace: "default", Name: "victory"}, object: "Deployment", controller: "crew"},
+	}
+	late := rested{timers: map[string]time.Duration{"frigate": time.Minute}}
+	if blamed, excused := c.excuse([]*Observation{missing("Crew"), missing("Deployment")}, late, nil); len(blamed) > 0 || excused != timerTooLate {
+		t.Errorf("blamed for %v, excused by %q", blamed, excused)
+	}
+	if blamed, excused := c.excuse([]*Observation{missing("Deployment")}, late, nil); len(blamed) != 1 || excused != "" {
+		t.Errorf("blamed for %v, excused by %q", blamed, excused)
 	}
 }
 

@@ -111,11 +111,17 @@ func (a *activity) timers() map[string]time.Duration {
 	return longest
 }
 
-// lateControllers have set a timer that is too late to wait for, and never set one undisturbed: they know that something is not done
-// yet. Others look after their objects now and then, at times that may depend on the clock, and must not rely on it.
+// muchLonger is by how much a timer differs from one that has another purpose.
+const muchLonger = 4
+
+// lateControllers have set a timer that is too late to wait for, and set none undisturbed, or only much longer ones: they know that
+// something is not done yet. Others look after their objects now and then, and must not rely on it.
 func (c *campaign) lateControllers(timers map[string]time.Duration) (late []string) {
 	for controller, after := range timers {
-		always := slices.ContainsFunc(c.reference, func(s *stage) bool { _, set := s.rested.timers[controller]; return set })
+		always := slices.ContainsFunc(c.reference, func(s *stage) bool {
+			usual := s.rested.timers[controller]
+			return usual > 0 && usual < muchLonger*after
+		})
 		if after > c.o.Settling.Bound && !always {
 			late = append(late, controller)
 		}
@@ -125,7 +131,7 @@ func (c *campaign) lateControllers(timers map[string]time.Duration) (late []stri
 
 // mayWrite reports whether one of these controllers may write what is wrong: it does so undisturbed, or it is not known which one does.
 func (c *campaign) mayWrite(controllers []string, o *Observation) bool {
-	known := false
+	known := len(controllers) == 0
 	for _, s := range c.reference {
 		for _, w := range s.writes {
 			if o.Object != nameOf(w.object, w.Namespace, w.Name) {
