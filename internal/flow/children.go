@@ -134,9 +134,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 	}
 	if reason.adopting && !p.wasChild(object) {
 		// To take over the fields of an object makes it a former child, so it must not happen if the rest is refused.
-		// The rehearsal also drops fields that have no manager, which an apply keeps, so only an apply can tell whether a child that
-		// can be replaced must be.
-		if err := p.rehearseAdoption(ctx, object, desired); err != nil && !(isImmutable(err) && replaceable[desired.kind]) {
+		if err := p.mayBecome(ctx, object, desired); err != nil {
 			return Refused(err)
 		}
 	}

@@ -125,7 +125,9 @@ func (r *Reconciler[T]) FieldOwner() string { return "opdock-" + strings.ToLower
 
 func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Result, error) {
 	contested := r.ensureFinalizer(ctx, pass, object)
-	if contested != nil && !IsStalled(contested) {
+	if stall := (*stalled)(nil); errors.As(contested, &stall) {
+		r.requeue(object, stall.after) // whatever else it is waiting for
+	} else if contested != nil {
 		return ctrl.Result{}, contested
 	}
 	before := object.DeepCopyObject().(T)

@@ -6,12 +6,27 @@ package flow
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// mayBecome returns why a foreign object cannot become a child. The rehearsal of an adoption also drops fields that have no manager,
+// which an apply keeps, so only an apply can tell whether an object that can be replaced must be.
+func (p *Pass) mayBecome(ctx context.Context, object client.Object, desired *desired) error {
+	err := p.rehearseAdoption(ctx, object, desired)
+	if !isImmutable(err) || !replaceable[desired.kind] {
+		return err
+	}
+	if refused := p.rehearse(ctx, object, desired); !apierrors.IsAlreadyExists(refused) {
+		return errors.Join(err, refused)
+	}
+	return nil
+}
 
 // rehearseAdoption asks the server, by a dry run, whether it would accept a foreign object as the child that it is to become.
 // An adoption takes several requests, and the last one can be refused. The rehearsal is one request for the final state: an

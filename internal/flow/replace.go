@@ -12,12 +12,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // replaceIfImmutable deletes a child if an immutable field prevents the correction and nothing is lost by it. The
@@ -29,32 +26,15 @@ func (p *Pass) replaceIfImmutable(ctx context.Context, object client.Object, des
 	return p.replace(ctx, object, desired, write, cause)
 }
 
-// stuck returns why an apply cannot correct a child, although the server would accept it.
-//   - A Service that was made headless by hand stays headless: without an address in the configuration, the server keeps the
-//     existing one, even if it is None.
-//   - An Ingress gets the default class of the cluster only when it is created, and no manager owns that class. If a manager owns
-//     one that the configuration does not name, to remove it would leave none.
+// stuck returns why an apply cannot correct a child, although the server would accept it. A Service that was made
+// headless by hand stays headless: without an address in the configuration, the server keeps the existing one, even
+// if it is None.
 func stuck(object client.Object, desired *desired) error {
-	switch live := object.(type) {
-	case *corev1.Service:
-		if live.Spec.ClusterIP == corev1.ClusterIPNone && field(desired.content, "spec")["clusterIP"] != corev1.ClusterIPNone {
-			return errors.New("spec.clusterIP was set to None, which cannot be undone")
-		}
-	case *networkingv1.Ingress:
-		named := field(desired.content, "spec")["ingressClassName"] != nil
-		if live.Spec.IngressClassName != nil && !named && isOwned(live, fieldpath.MakePathOrDie("spec", "ingressClassName")) {
-			return fmt.Errorf("spec.ingressClassName was set to %s, and only a new Ingress gets the default class", *live.Spec.IngressClassName)
-		}
+	service, ok := object.(*corev1.Service)
+	if !ok || service.Spec.ClusterIP != corev1.ClusterIPNone || field(desired.content, "spec")["clusterIP"] == corev1.ClusterIPNone {
+		return nil
 	}
-	return nil
-}
-
-// isOwned reports whether any manager owns a field. If none does, the server or admission has set it.
-func isOwned(object client.Object, path fieldpath.Path) bool {
-	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		fields := fieldsOf(&entry)
-		return fields != nil && fields.Has(path)
-	})
+	return errors.New("spec.clusterIP was set to None, which cannot be undone")
 }
 
 // replace deletes a child. It is recreated once it is gone. A controller that changes each new child in the same way is a
@@ -77,7 +57,7 @@ func (p *Pass) replace(ctx context.Context, object client.Object, desired *desir
 	}
 	replaced()
 	p.Changed("Deleted %s to recreate it", describe(object, desired.name))
-	return p.awaitGone(ctx, object, "Replacing", "%s cannot be corrected and is recreated: %v", describe(object, desired.name), cause)
+	return p.awaitGone(ctx, object, "Replacing", "%s is immutable and is recreated: %v", describe(object, desired.name), cause)
 }
 
 // rehearse asks the server, by a dry run, whether it would accept a new child if the old one did not exist.

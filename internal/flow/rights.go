@@ -39,6 +39,8 @@ var Rights = []Right{
 	{Child: "Service", Path: []string{"spec", "loadBalancerIP"}, Holder: "the controller of the load balancer"},
 	// The server keeps the existing port if an apply leaves it open, so it could not be restored either.
 	{Child: "Service", Path: []string{"spec", "ports", anyItem, "nodePort"}, Holder: "administrators, for a port whose `nodePort` the spec leaves open"},
+	// The cluster gives its default class to new Ingresses only, so to revert another one would leave none.
+	{Child: "Ingress", Path: []string{"spec", "ingressClassName"}, Holder: "administrators, if the spec leaves `className` open"},
 	{Child: "AppService", Path: []string{"spec", "size"}, Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},
 	{Child: "PodCluster", Path: []string{"spec", "podReplicas"}, Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},
 	{Child: "Robot", Path: []string{"spec", "replicas"}, Subresource: "scale", Holder: "users and autoscalers, if the component of the KAPP omits it"},

@@ -18,7 +18,7 @@ import (
 	"github.com/opdock/opdock/internal/testenv"
 )
 
-// The API server gives the default class to new Ingresses only, so another class cannot be reverted in place. The class is for the
+// The API server gives the default class to new Ingresses only, so to revert another one would leave none. The class is for the
 // whole cluster, so no other test may run at the same time.
 func TestTheDefaultClassOfAnIngress(t *testing.T) {
 	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
@@ -63,22 +63,29 @@ func TestTheDefaultClassOfAnIngress(t *testing.T) {
 			return s.notReady()
 		})
 	}
+	edit := func(edits ...string) {
+		t.Helper()
+		for _, one := range edits {
+			live := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "shop"}}
+			if err := s.Patch(t.Context(), live, client.RawPatch(types.MergePatchType, []byte(one)), client.FieldOwner("editor")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const unmanaged, orphaned, other = `{"metadata": {"managedFields": [{}]}}`, `{"metadata": {"ownerReferences": null}}`, `{"spec": {"ingressClassName": "other"}}`
 	await(class.Name)
-	for _, edit := range []string{
-		`{"spec": {"ingressClassName": "other"}}`,
-		`{"metadata": {"annotations": null, "ownerReferences": null}, "spec": {"ingressClassName": "other"}}`,
-	} {
-		live := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "shop"}}
-		if err := s.Patch(t.Context(), live, client.RawPatch(types.MergePatchType, []byte(edit)), client.FieldOwner("editor")); err != nil {
-			t.Fatal(err)
-		}
-		await(class.Name)
+	edit(unmanaged, orphaned)
+	await(class.Name)
+	edit(other, orphaned)
+	await("other")
+	if found := s.events("DriftCorrected", "ingressClassName"); len(found) > 0 {
+		t.Errorf("it is reported as restored: %s", found[0].Note)
 	}
-	for _, named := range []struct{ value, want string }{{`"other"`, "other"}, {"null", class.Name}} {
-		edit := `{"spec": {"ingress": {"className": ` + named.value + `}}}`
-		if err := s.Patch(t.Context(), s.owner, client.RawPatch(types.MergePatchType, []byte(edit)), client.FieldOwner("editor")); err != nil {
-			t.Fatal(err)
-		}
-		await(named.want)
+	named := []byte(`{"spec": {"ingress": {"className": "special"}}}`)
+	if err := s.Patch(t.Context(), s.owner, client.RawPatch(types.MergePatchType, named), client.FieldOwner("editor")); err != nil {
+		t.Fatal(err)
 	}
+	await("special")
+	edit(other)
+	await("special")
 }
