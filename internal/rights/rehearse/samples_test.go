@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -135,6 +134,7 @@ func TestSamplesOfAKindThatTheOperatorCreates(t *testing.T) {
 		}
 		return len(list.Items)
 	}
+	leaving := map[schema.GroupVersionKind]bool{}
 	kinds := meta.NewDefaultRESTMapper(nil)
 	kinds.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	server := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithRESTMapper(kinds).WithInterceptorFuncs(interceptor.Funcs{
@@ -146,11 +146,16 @@ func TestSamplesOfAKindThatTheOperatorCreates(t *testing.T) {
 			if ships := shipsIn(server); object.GetObjectKind().GroupVersionKind() != ship && ships > 0 {
 				t.Errorf("%s is deleted while there are %d ships", object.GetName(), ships)
 			}
-			go func() {
-				time.Sleep(50 * time.Millisecond) // a finalizer
-				_ = server.Delete(context.WithoutCancel(ctx), object, options...)
-			}()
+			leaving[object.GetObjectKind().GroupVersionKind()] = true // a finalizer holds it
 			return nil
+		},
+		Get: func(ctx context.Context, server client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			err := server.Get(ctx, key, object, options...)
+			if kind := object.GetObjectKind().GroupVersionKind(); err == nil && leaving[kind] {
+				delete(leaving, kind)
+				return server.Delete(ctx, object.DeepCopyObject().(client.Object)) // it is gone the next time
+			}
+			return err
 		},
 	}).Build()
 	var samples []*unstructured.Unstructured
