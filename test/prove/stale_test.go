@@ -26,8 +26,8 @@ func TestOlderList(t *testing.T) {
 		defect, want string
 		rare         bool
 	}{
-		{"older-list", 0, "trusts-cache", "counts configmaps berth-constitution", false}, {"older-list", 0, "", "", true},
-		{"older-deletion", 2, "trusts-cache", "counts configmaps berth-constitution", true}, {"older-deletion", 2, "", "", true},
+		{"older-list", 0, "trusts-cache", "counts ConfigMap kube-public/berth-constitution", false}, {"older-list", 0, "", "", true},
+		{"older-deletion", 2, "trusts-cache", "counts ConfigMap kube-public/berth-constitution", true}, {"older-deletion", 2, "", "", true},
 	} {
 		t.Run(test.variant+" "+cmp.Or(test.defect, "none"), func(t *testing.T) {
 			skipRare(t, test.rare)
