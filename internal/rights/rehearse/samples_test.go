@@ -142,7 +142,7 @@ func TestSamplesOfAKindThatTheOperatorCreates(t *testing.T) {
 			kinds.Add(ship, meta.RESTScopeNamespace)
 			return server.Create(ctx, object, options...)
 		},
-		Delete: func(ctx context.Context, server client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+		Delete: func(_ context.Context, server client.WithWatch, object client.Object, _ ...client.DeleteOption) error {
 			if ships := shipsIn(server); object.GetObjectKind().GroupVersionKind() != ship && ships > 0 {
 				t.Errorf("%s is deleted while there are %d ships", object.GetName(), ships)
 			}
