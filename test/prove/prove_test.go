@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 func skipRare(t *testing.T, rare bool) {
 	t.Helper()
 	if rare && os.Getenv("OPDOCK_TEST_DEFECTS") != "all" {
-		t.Skip("make defects tries it")
+		t.Skip("this campaign takes half a minute or more: run make defects, which includes it")
 	}
 }
 

@@ -93,6 +93,19 @@ func (r *reconciled) deployment() *appsv1.Deployment {
 	return live
 }
 
+// rollOut makes the Deployment available, as its controller does.
+func (r *reconciled) rollOut() {
+	r.t.Helper()
+	live := r.deployment()
+	live.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: live.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
+		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: "True"}},
+	}
+	if err := r.Status().Update(r.t.Context(), live); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 const autoscaledWeb = `{image: i, size: 2, autoscaling: {minReplicas: 2, maxReplicas: 20}}`
 
 // The cache loses a Deployment whose label is removed. The number of pods must not fall back to the one in the spec.
@@ -273,14 +286,7 @@ func TestNoStatusAboutAChildThatIsGoneAtOnce(t *testing.T) {
 	r := newReconciled(t, app(t, `{image: i, ports: [{port: 80}]}`))
 	ready := func() string {
 		t.Helper()
-		live := r.deployment()
-		live.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: live.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
-			Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: "True"}},
-		}
-		if err := r.Status().Update(t.Context(), live); err != nil {
-			t.Fatal(err)
-		}
+		r.rollOut()
 		r.pass()
 		now := &appv1.AppService{}
 		if err := r.Get(t.Context(), client.ObjectKey{Namespace: "n", Name: "web"}, now); err != nil {

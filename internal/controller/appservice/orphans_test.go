@@ -6,7 +6,6 @@ package appservice
 import (
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -84,14 +83,7 @@ func TestAChildThatLosesItsLabelWhileItIsDeletedIsNotForgotten(t *testing.T) {
 		}
 		return meta.FindStatusCondition(owner.Status.Conditions, "Ready").Reason
 	}
-	live := r.deployment()
-	live.Status = appsv1.DeploymentStatus{
-		ObservedGeneration: live.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1, AvailableReplicas: 1,
-		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: "True"}},
-	}
-	if err := r.Status().Update(t.Context(), live); err != nil {
-		t.Fatal(err)
-	}
+	r.rollOut()
 	if got := reason(); got != flow.ReasonReady {
 		t.Fatalf("the reason is %s", got)
 	}

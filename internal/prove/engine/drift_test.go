@@ -128,7 +128,7 @@ func TestDeletionsThatAreHeldUp(t *testing.T) {
 	c.o.Steps[2] = Step{Name: "delete", Deletes: true}
 	expectLines(t, held(c), "Deployment default/victory")
 	c.reference[2].state = c.reference[1].state
-	expectLines(t, held(c)) // nobody deletes it
+	expectLines(t, held(c)) // this step does not delete it
 }
 
 // TestFinishedWorkIsLeftAlone is about Jobs and pods that an operator runs once.

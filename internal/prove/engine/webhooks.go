@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The API server asks the webhooks of an operator before it takes a custom resource. While the operator is dead, nobody can write
-// one, and those of an operator whose webhooks are not configured yet are stored without its defaults. Both say nothing about the
-// operator.
+// The API server calls the webhooks of an operator before it stores a custom resource. While the operator is not running, the API
+// server rejects such writes. Before its webhooks are configured, custom resources are stored without defaults. Neither is a defect of
+// the operator.
 
 // needsOperator is why a run without the operator is not tried.
 const needsOperator = "the operator serves webhooks, so custom resources cannot be written correctly while it is not running"

@@ -155,7 +155,7 @@ func TestOperatorsWithWebhooksAreNotLate(t *testing.T) {
 		}
 		steps := len(c.o.Steps)
 		if serves && (late != 0 || told != steps) || !serves && (late != steps || told != 0) {
-			t.Errorf("with webhooks %v: it is late in %d runs, and %d are told not to be tried", serves, late, told)
+			t.Errorf("with webhooks %v: the operator starts late in %d runs, and %d runs are reported as not tried", serves, late, told)
 		}
 		if len(g.waiting) == late {
 			t.Errorf("with webhooks %v: nothing else is tried", serves)
