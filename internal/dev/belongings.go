@@ -55,7 +55,7 @@ func (s *Session) create(ctx context.Context, belongings []*unstructured.Unstruc
 		}
 	}
 	c, found := containerIn(s.manifests.all, s.manifests.identity)
-	if !found || !c.readsOwnName() {
+	if !found || !c.readsOwnName() && s.manifests.hostname == "" {
 		return nil
 	}
 	pod := c.standIn()

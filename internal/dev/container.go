@@ -96,7 +96,7 @@ func (c container) value(variable map[string]any, env []string) (value string, k
 	case "metadata.namespace":
 		return c.namespace(), true
 	case "metadata.name":
-		return c.workload.GetName(), true
+		return c.podName(), true
 	case "status.podIP", "status.hostIP":
 		return loopback, true
 	case "spec.serviceAccountName":
@@ -205,6 +205,9 @@ func (c container) volume(volume map[string]any) map[string]string {
 	return nil
 }
 
+// podName is the name of the operator's pod. Here it is the one of its workload.
+func (c container) podName() string { return c.workload.GetName() }
+
 // readsOwnName reports whether the container gets the name of its pod, which it may then look up.
 func (c container) readsOwnName() bool {
 	return slices.ContainsFunc(mapsIn(c.fields["env"]), func(variable map[string]any) bool {
@@ -222,7 +225,7 @@ func (c container) standIn() *unstructured.Unstructured {
 	labels, _, _ := unstructured.NestedStringMap(template, "metadata", "labels")
 	pod.SetLabels(labels)
 	pod.SetNamespace(c.namespace())
-	pod.SetName(c.workload.GetName())
+	pod.SetName(c.podName())
 	pod.SetAnnotations(map[string]string{standInAnnotation: "the operator runs outside of the cluster, under opdock dev"})
 	return pod
 }

@@ -5,12 +5,14 @@ package dev
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 // crew are the manifests of an operator that is told much by its pod.
@@ -106,6 +108,22 @@ func TestStandIn(t *testing.T) {
 	silent, _ := containerIn([]*unstructured.Unstructured{object(t, "{apiVersion: apps/v1, kind: Deployment, spec: {template: {spec: {containers: [{name: a}]}}}}")}, nil)
 	if silent.readsOwnName() || silent.namespace() != "default" {
 		t.Error("it does not get its name")
+	}
+}
+
+func TestTheHostnameIsTheNameOfThePod(t *testing.T) {
+	dir := t.TempDir()
+	testenv.WriteFile(t, filepath.Join(dir, "main.go"), `package main; var name = os.Getenv("HOSTNAME")`)
+	testenv.WriteFile(t, filepath.Join(dir, "config", "default", "manager.yaml"), "{apiVersion: apps/v1, kind: Deployment, metadata: {name: boat}, spec: {template: {spec: {containers: [{name: manager}]}}}}")
+	testenv.WriteFile(t, filepath.Join(dir, "config", "default", "kustomization.yaml"), "resources: [manager.yaml]")
+	s := &Session{Options: Options{Project: &project.Project{Dir: dir}, Env: []string{"HOSTNAME=laptop"}}}
+	found, err := s.readManifests(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.manifests = found
+	if got := lastValue(s.environment(), "HOSTNAME"); got != "boat" {
+		t.Errorf("HOSTNAME is %q", got)
 	}
 }
 

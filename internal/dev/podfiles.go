@@ -40,7 +40,7 @@ func (s *Session) layOutFiles() (mounts.List, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return mounts.List{}, fmt.Errorf("creating a directory for the files of the operator's pod: %w", err)
 	}
-	list := mounts.List{Dir: dir, Traceable: s.Debugger.Path != ""}
+	list := mounts.List{Dir: dir, Hostname: s.manifests.hostname, Traceable: s.Debugger.Path != ""}
 	found := s.manifests
 	found.all = s.withIssued()
 	files := found.podFiles()
@@ -70,10 +70,10 @@ func (s *Session) layOutFiles() (mounts.List, error) {
 // tryMounts returns the list if the kernel allows the mounts, and otherwise the paths of the
 // files that the operator cannot see.
 func (s *Session) tryMounts(list mounts.List) (visible *mounts.List, hidden map[string]string) {
-	if len(list.Files) == 0 && !list.Traceable {
+	if len(list.Files) == 0 && list.Hostname == "" && !list.Traceable {
 		return nil, nil
 	}
-	if s.mountable == nil || !slices.Equal(list.Files, s.mountable.Files) {
+	if s.mountable == nil || list.Hostname != s.mountable.Hostname || !slices.Equal(list.Files, s.mountable.Files) {
 		if err := mounts.Check(list); err != nil {
 			hidden = map[string]string{}
 			for _, file := range list.Files {

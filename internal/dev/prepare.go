@@ -99,7 +99,7 @@ func (s *Session) prepare(ctx context.Context, round *Round, tryCRDs bool) (need
 	s.granted.Store(found.identity)
 	unbound := unboundRoles(found.all)
 	s.unbound.Store(&unbound)
-	if userOf(before.identity) != userOf(found.identity) || !slices.Equal(before.env, found.env) || !maps.Equal(before.podFiles(), found.podFiles()) ||
+	if userOf(before.identity) != userOf(found.identity) || !slices.Equal(before.env, found.env) || before.hostname != found.hostname || !maps.Equal(before.podFiles(), found.podFiles()) ||
 		s.process.running() && len(s.process.ready.waitsForRights()) > 0 { // which it would ask for again only after a while
 		needed |= workRestart
 	}
@@ -292,5 +292,8 @@ func (s *Session) readManifests(ctx context.Context) (m manifests, err error) {
 	m.definitions = append(m.definitions, s.externalDefinitions(ctx)...)
 	m.all, m.identity = all, project.IdentityIn(all)
 	m.env = environmentIn(all, m.identity)
+	if c, found := containerIn(all, m.identity); found && s.Project.ReadsHostname() {
+		m.hostname = c.podName()
+	}
 	return m, nil
 }

@@ -277,6 +277,9 @@ func (s *Session) environment() []string {
 	if s.plan.recordsByVariable {
 		forced = append(forced, why.BindAddressVariable+"="+s.plan.records)
 	}
+	if s.manifests.hostname != "" {
+		forced = append(forced, "HOSTNAME="+s.manifests.hostname)
+	}
 	if s.plan.ownCertificates {
 		forced = append(forced, "TMPDIR="+s.certificates.tempDir)
 	}

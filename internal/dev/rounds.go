@@ -25,6 +25,8 @@ type manifests struct {
 	identity    *project.Identity // nil if the project has none
 	env         []string
 	all         []*unstructured.Unstructured
+	// hostname is the name of the operator's pod if the code of the operator reads the name of its host.
+	hostname string
 	// undeployed means that the webhooks are in the project, but not in the manifests of the operator.
 	undeployed bool
 }

@@ -12,6 +12,8 @@ type List struct {
 	// Dir is an empty directory for mount points.
 	Dir   string `json:"dir"`
 	Files []File `json:"files"`
+	// Hostname is the name of the host as the program sees it, if it is not empty.
+	Hostname string `json:"hostname,omitempty"`
 	// Traceable allows a debugger that is not the parent to attach to the program, if the kernel requires
 	// permission.
 	Traceable bool `json:"traceable,omitempty"`

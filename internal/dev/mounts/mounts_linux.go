@@ -62,6 +62,9 @@ func wrap(command *exec.Cmd, list List, program string) error {
 	command.Path = "/proc/self/exe"
 	attributes := command.SysProcAttr
 	attributes.Cloneflags |= syscall.CLONE_NEWNS
+	if list.Hostname != "" {
+		attributes.Cloneflags |= syscall.CLONE_NEWUTS
+	}
 	if os.Geteuid() == 0 {
 		return nil // it may mount as this user
 	}
@@ -81,7 +84,12 @@ func become(encoded string, arguments []string) error {
 	if err := list.mount(); err != nil {
 		return err
 	}
-	// Capabilities were for mounting only.
+	if list.Hostname != "" {
+		if err := syscall.Sethostname([]byte(list.Hostname)); err != nil {
+			return fmt.Errorf("setting the name of the host: %w", err)
+		}
+	}
+	// Capabilities were for this only.
 	if _, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, prCapAmbient, prCapAmbientClear, 0, 0, 0, 0); errno != 0 && os.Geteuid() != 0 {
 		return fmt.Errorf("dropping capabilities: %w", errno)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/opdock/opdock/internal/testenv"
 )
 
-func TestAProgramSeesOtherFiles(t *testing.T) {
+func TestAProgramSeesOtherFilesAndAnotherHostname(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, content string) string {
 		t.Helper()
@@ -28,7 +28,7 @@ func TestAProgramSeesOtherFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	existing := write("machine/existing", "the user's")
-	list := List{Dir: filepath.Join(root, "stages"), Files: []File{
+	list := List{Dir: filepath.Join(root, "stages"), Hostname: "the-pod", Files: []File{
 		{Path: existing, Source: write("state/0", "mine")},
 		{Path: filepath.Join(root, "machine/new/deep/file"), Source: write("state/1", "deep")},
 		{Path: filepath.Join(root, "machine/new/deep/other"), Source: write("state/2", "other")},
@@ -44,7 +44,7 @@ func TestAProgramSeesOtherFiles(t *testing.T) {
 		t.Skipf("this system does not let us: %v", err)
 	}
 	command := exec.Command("/bin/sh", "-c", `cd "$1" && cat existing new/deep/file new/deep/other new/whole/inside second folder/third there folder/there link/there /var/run/secrets/kubernetes.io/serviceaccount/namespace
-		echo; id -u; ls /var/run/ | wc -l; echo written > folder/there`, "sh", filepath.Join(root, "machine"))
+		echo; id -u; uname -n; echo written > folder/there`, "sh", filepath.Join(root, "machine"))
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := Wrap(command, list); err != nil {
 		t.Fatal(err)
@@ -59,6 +59,12 @@ func TestAProgramSeesOtherFiles(t *testing.T) {
 	}
 	if user, err := exec.Command("id", "-u").Output(); err != nil || strings.TrimSpace(string(user)) != lines[1] {
 		t.Errorf("it runs as user %s instead of %s, %v", lines[1], user, err)
+	}
+	if lines[2] != "the-pod" {
+		t.Errorf("the host is named %s", lines[2])
+	}
+	if name, err := os.Hostname(); err != nil || name == "the-pod" {
+		t.Errorf("this machine is named %s, %v", name, err)
 	}
 	// This machine's own files are as they were, but for what the program has written.
 	for name, want := range map[string]string{"existing": "the user's", "there": "untouched", "folder/there": "written\n"} {
