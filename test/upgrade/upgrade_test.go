@@ -133,13 +133,16 @@ func TestUpgrades(t *testing.T) {
 		if replay := r.Findings[0].Replay; !strings.HasSuffix(replay, "--upgrade-from "+released+" --upgrade-image "+image) {
 			t.Errorf("the upgrade is repeated with %s", replay)
 		}
-		for _, want := range []struct{ title, field string }{
-			{"The upgrade restarts the workload of Deployment default/cape", "spec.template.spec.containers[lamp].env[OIL].value"},
-			{"Beacon default/cape loses data with the upgrade", "spec.reach"},
-			{"The CRDs differ in a breaking way: beacons.coast.example.com v1 spec.reach (PropertyRemoved)", "spec.reach"},
-			{"Beacon default/cape changes when a client reads and writes it in version v2", "spec.tower"},
-			{"The deletion of Beacon default/cape does not end after the upgrade", ""},
-			{"After the downgrade, Beacon default/cape is not what it was before the upgrade", ""},
+		for _, want := range []struct {
+			title, field string
+			replays      int // of what does not follow from the CRDs and the objects alone
+		}{
+			{"The upgrade restarts the workload of Deployment default/cape", "spec.template.spec.containers[lamp].env[OIL].value", 2},
+			{"Beacon default/cape loses data with the upgrade", "spec.reach", 0},
+			{"The CRDs differ in a breaking way: beacons.coast.example.com v1 spec.reach (PropertyRemoved)", "spec.reach", 0},
+			{"Beacon default/cape changes when a client reads and writes it in version v2", "spec.tower", 2},
+			{"The deletion of Beacon default/cape does not end after the upgrade", "", 2},
+			{"After the downgrade, Beacon default/cape is not what it was before the upgrade", "", 2},
 		} {
 			at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.Title == want.title })
 			switch {
@@ -147,6 +150,8 @@ func TestUpgrades(t *testing.T) {
 				t.Errorf("not found: %s", want.title)
 			case want.field != "" && !slices.Contains(r.Findings[at].Fields, want.field):
 				t.Errorf("%s: fields %v without %s", want.title, r.Findings[at].Fields, want.field)
+			case r.Findings[at].Replays != want.replays || r.Findings[at].Again != want.replays:
+				t.Errorf("%s: happened again in %d of %d replays", want.title, r.Findings[at].Again, r.Findings[at].Replays)
 			}
 		}
 	})

@@ -140,6 +140,13 @@ func (g *gathering) addUpgrade(u *upgrade) {
 			clean = false
 			family.Verdicts[o.Verdict]++
 			f := g.observe(o, part)
+			if !u.static[o] {
+				f.Replays, f.Again = len(u.replays), u.again(o)
+			}
+			if !f.Flaky && f.Replays-f.Again >= confirmations {
+				f.Flaky = true
+				family.Flaky++
+			}
 			if f.Done = done[part]; o.Verdict != "admission" {
 				f.Story = u.stories[part] // the comparison of CRDs does not depend on the operator's actions
 			}

@@ -74,11 +74,16 @@ type upgrade struct {
 	found   map[string][]*Observation
 	stories map[string][]report.Line
 	ran     []string
+	// static holds the observations that follow from the CRDs and the objects alone, so no replay can refute them.
+	static map[*Observation]bool
+	// replays holds the causes that each replay showed.
+	replays []map[string]bool
 }
 
 // upgrade runs an upgrade and the way back.
 func (c *campaign) upgrade(ctx context.Context, into *gathering) (err error) {
-	u := &upgrade{new: c, found: map[string][]*Observation{}, stories: map[string][]report.Line{}, mask: compare.NewMask()}
+	u := &upgrade{new: c, mask: compare.NewMask(), static: map[*Observation]bool{}}
+	u.begin()
 	defer func() { into.addUpgrade(u) }()
 	dir := filepath.Join(c.o.StateDir, "earlier")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -104,24 +109,80 @@ func (c *campaign) upgrade(ctx context.Context, into *gathering) (err error) {
 	if c.o.Operator.Say != nil {
 		c.o.Operator.Say(fmt.Sprintf("CRDs of %s and of the new release: %s", c.o.Earlier.Name, strings.ReplaceAll(strings.TrimSpace(text.String()), "\n", "\n  ")))
 	}
-	u.add("upgrade", schemaObservations(differences)...)
+	u.addStatic(schemaObservations(differences)...)
 	u.tell("making the objects with " + c.o.Earlier.Name)
 	if err := u.make(ctx); err != nil {
 		return fmt.Errorf("making the objects with %s: %w", c.o.Earlier.Name, err)
 	}
-	u.add("upgrade", storedObservations(after, u.before)...)
-	u.tell("the new release takes over")
-	if err := u.takeOver(ctx, after); err != nil {
-		return fmt.Errorf("upgrading from %s: %w", c.o.Earlier.Name, err)
+	u.addStatic(storedObservations(after, u.before)...)
+	if err := u.thereAndBack(ctx, after, ""); err != nil {
+		return err
+	}
+	return u.confirm(ctx, after)
+}
+
+// begin makes room for the observations of a run.
+func (u *upgrade) begin() {
+	u.found, u.stories, u.ran, u.taken = map[string][]*Observation{}, map[string][]report.Line{}, nil, ""
+}
+
+// thereAndBack upgrades what the earlier release made, and goes back.
+func (u *upgrade) thereAndBack(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition, which string) error {
+	name := u.new.o.Earlier.Name
+	u.tell("the new release takes over" + which)
+	if err := u.takeOver(ctx, definitions); err != nil {
+		return fmt.Errorf("upgrading from %s: %w", name, err)
 	}
 	if u.taken == "" {
 		return nil // nothing to go back from
 	}
-	u.tell("going back to " + c.o.Earlier.Name)
+	u.tell("going back to " + name + which)
 	if err := u.goBack(ctx); err != nil {
-		return fmt.Errorf("downgrading to %s: %w", c.o.Earlier.Name, err)
+		return fmt.Errorf("downgrading to %s: %w", name, err)
 	}
 	return nil
+}
+
+// confirm runs the upgrade again until it is known which observations are accidents. A replay that breaks down says nothing.
+func (u *upgrade) confirm(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {
+	first := *u
+	defer func() { u.found, u.stories, u.ran, u.taken = first.found, first.stories, first.ran, first.taken }()
+	for u.isOpen(first.found) {
+		u.begin()
+		if err := u.thereAndBack(ctx, definitions, fmt.Sprintf(", replay %d", len(u.replays)+1)); err != nil {
+			return ctx.Err()
+		}
+		seen := map[string]bool{}
+		for _, wrong := range u.found {
+			for _, o := range wrong {
+				seen[o.cause()] = true
+			}
+		}
+		u.replays = append(u.replays, seen)
+	}
+	return nil
+}
+
+// isOpen reports whether an observation is neither confirmed nor refuted.
+func (u *upgrade) isOpen(found map[string][]*Observation) bool {
+	for _, wrong := range found {
+		for _, o := range wrong {
+			if again := u.again(o); !u.static[o] && !u.new.ignores(o) && again < confirmations && len(u.replays)-again < confirmations {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// again is in how many replays an observation was made again.
+func (u *upgrade) again(o *Observation) (count int) {
+	for _, seen := range u.replays {
+		if seen[o.cause()] {
+			count++
+		}
+	}
+	return count
 }
 
 func (u *upgrade) tell(text string) { u.new.tell(Progress{Stage: "upgrading", Text: text}) }
@@ -131,6 +192,13 @@ func (u *upgrade) add(part string, wrong ...*Observation) {
 		o.Family = upgradeFamily
 	}
 	u.found[part] = append(u.found[part], wrong...)
+}
+
+func (u *upgrade) addStatic(wrong ...*Observation) {
+	for _, o := range wrong {
+		u.static[o] = true
+	}
+	u.add("upgrade", wrong...)
 }
 
 // definitions are the CRDs of both releases.

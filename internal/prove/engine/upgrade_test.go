@@ -17,6 +17,7 @@ import (
 	"github.com/opdock/opdock/internal/crddiff"
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/report"
 	"github.com/opdock/opdock/internal/prove/world"
 	"github.com/opdock/opdock/why"
 )
@@ -276,6 +277,37 @@ func TestRoundTrip(t *testing.T) {
 	o := unequal(full.key, "v1", served, versions(less, full), versions(less, written))
 	if o == nil || !slices.Equal(o.Fields, []string{"spec.size"}) || !strings.Contains(o.Got, "in version v2") || !strings.Contains(o.Title, "writes it in version v1") {
 		t.Errorf("a field that is lost in the other version: %+v", o)
+	}
+}
+
+// TestUpgradesAreConfirmed has an observation that is made again, one that is not, and one that needs no replay.
+func TestUpgradesAreConfirmed(t *testing.T) {
+	lasting, accident, static := &Observation{Verdict: "exit", Title: "lasting"}, &Observation{Verdict: "exit", Title: "accident"}, &Observation{Verdict: "admission", Title: "static"}
+	c := &campaign{o: Options{Earlier: &Earlier{Name: "v1"}}}
+	u := &upgrade{new: c, static: map[*Observation]bool{}}
+	u.begin()
+	u.ran = upgradeRuns
+	u.addStatic(static)
+	if u.isOpen(u.found) {
+		t.Error("a replay for what follows from the CRDs")
+	}
+	u.add("upgrade", lasting)
+	u.add("downgrade", accident)
+	for replays := 0; u.isOpen(u.found); replays++ {
+		if replays == 2 {
+			t.Fatal("two replays are enough here")
+		}
+		u.replays = append(u.replays, map[string]bool{lasting.cause(): true})
+	}
+	g := newGathering(c, time.Now())
+	g.addUpgrade(u)
+	if family := g.families[upgradeFamily]; family.Flaky != 1 || family.Clean != 1 {
+		t.Errorf("%+v", family)
+	}
+	for o, want := range map[*Observation]report.Finding{lasting: {Replays: 2, Again: 2}, accident: {Replays: 2, Flaky: true}, static: {}} {
+		if got := g.findings[o.cause()]; got.Replays != want.Replays || got.Again != want.Again || got.Flaky != want.Flaky {
+			t.Errorf("%s: again in %d of %d, flaky: %t", o.Title, got.Again, got.Replays, got.Flaky)
+		}
 	}
 }
 
