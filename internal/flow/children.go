@@ -91,12 +91,17 @@ func (p *Pass) applyTo(ctx context.Context, object client.Object, name string, c
 	return p.apply(ctx, object, desired, found, applyReason{adopting: adopting, repairing: !adopting && (isCurrent || p.hasLostHash(object))})
 }
 
-// hasLostHash reports whether another writer has changed or removed AppliedAnnotation. Then it does not tell whether the
-// configuration has changed.
+// hasLostHash reports whether AppliedAnnotation is not ours: another writer has changed or removed it, so it does not tell whether
+// the configuration has changed, or a correction was not finished.
 func (p *Pass) hasLostHash(object client.Object) bool {
 	ours := ownershipOf(object, appliedBy(p.fieldOwner, object)).ours
-	return ours != nil && !ours.Has(fieldpath.MakePathOrDie("metadata", "annotations", AppliedAnnotation))
+	return ours != nil && !ours.Has(hashPath)
 }
+
+var (
+	hashPath    = fieldpath.MakePathOrDie("metadata", "annotations", AppliedAnnotation)
+	appliedHash = fieldpath.NewSet(hashPath)
+)
 
 // applyReason is why an existing child is applied: it is adopted, it has drifted, or its configuration has changed.
 type applyReason struct{ adopting, repairing bool }

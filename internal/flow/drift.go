@@ -20,6 +20,10 @@ type drift struct {
 	lost *fieldpath.Set
 	// added are fields that are not in the configuration, by the manager that set them.
 	added []manager
+	// injected are items of lists within which fields were added. Admission has created these items.
+	injected *fieldpath.Set
+	// unfinished means that an earlier correction has taken over added fields, but has not removed them.
+	unfinished bool
 	// moved are lists whose items were reordered. They are only looked for if nothing else differs.
 	moved []fieldpath.Path
 }
@@ -54,6 +58,7 @@ func (p *Pass) drift(live metav1.Object, desired *desired) drift {
 			// Defaults that the server set for us and that other managers also own. If our configuration changes, their
 			// ownership may be in the way.
 			accepted = append(accepted, owned.ours)
+			found.unfinished = found.lost.Has(hashPath) && writersOf(live, appliedBy(p.fieldOwner, live), hashPath) == ""
 		}
 	}
 	for _, other := range owned.others {
@@ -61,7 +66,27 @@ func (p *Pass) drift(live metav1.Object, desired *desired) drift {
 			found.added = append(found.added, manager{other.name, other.subresource, fields})
 		}
 	}
+	found.injected = owned.injectedItems(expected, found.added)
 	return found
+}
+
+// injectedItems returns the items that have added fields, but that are neither in the configuration nor owned by a manager as items.
+func (o ownership) injectedItems(expected *fieldpath.Set, added []manager) *fieldpath.Set {
+	items := &fieldpath.Set{}
+	isOwned := func(item fieldpath.Path) bool {
+		return o.ours != nil && o.ours.Has(item) || slices.ContainsFunc(o.others, func(m manager) bool { return m.fields.Has(item) })
+	}
+	for _, other := range added {
+		for path := range other.fields.All() {
+			for end := 1; end < len(path); end++ {
+				if item := path[:end]; path[end-1].Key != nil && !expected.Has(item) && !isOwned(item) {
+					items.Insert(slices.Clone(item))
+					break
+				}
+			}
+		}
+	}
+	return items
 }
 
 // ownsAll reports whether all fields of a configuration are in the set, and if so, which of its lists have another order in
@@ -166,6 +191,10 @@ func elementOf(items *fieldpath.Set, item any) (found fieldpath.PathElement, ok 
 	return found, ok
 }
 
+// defaultKeys holds the values of keys that the server fills in: the protocol of ports, and the host and path of an AppService's
+// rules.
+var defaultKeys = map[string]string{"protocol": "TCP", "host": "", "path": "/"}
+
 func standsFor(element fieldpath.PathElement, item any) bool {
 	object, isObject := item.(map[string]any)
 	if !isObject {
@@ -177,8 +206,7 @@ func standsFor(element fieldpath.PathElement, item any) bool {
 	for _, key := range *element.Key {
 		value, has := object[key.Name]
 		if !has {
-			// The server fills in keys that have a default. The only one among them is the protocol of ports.
-			value = "TCP"
+			value = defaultKeys[key.Name]
 		}
 		if fmt.Sprint(value) != fmt.Sprint(key.Value.Unstructured()) {
 			return false
@@ -194,8 +222,13 @@ const maxDescribed = 6
 // server, because caches keep less of managed fields.
 func (d drift) describe(live metav1.Object, owner string) string {
 	var parts []string
-	if d.lost != nil {
-		for _, path := range topmost(d.lost) {
+	lost := d.lost
+	if d.unfinished {
+		lost = lost.Difference(appliedHash) // we gave it up ourselves
+		parts = append(parts, "fields were added, and an earlier correction was interrupted")
+	}
+	if lost != nil {
+		for _, path := range topmost(lost) {
 			parts = append(parts, describeLost(live, owner, path))
 		}
 	}

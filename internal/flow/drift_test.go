@@ -4,6 +4,8 @@
 package flow
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,6 +130,48 @@ func TestDrift(t *testing.T) {
 		if (&Pass{fieldOwner: "us", shapes: (&shapes{}).of(clientgoscheme.Scheme)}).drift(live, want).none() {
 			t.Errorf("with the managed fields %q there is no drift", nothing)
 		}
+	}
+}
+
+// A correction makes added fields ours before it removes them, and gives up the hash until then.
+func TestDriftAfterAnUnfinishedCorrection(t *testing.T) {
+	want := desiredOf(t, configuration)
+	taken := strings.NewReplacer(`"f:annotations": {"f:opdock.dev/applied": {}}`, `"f:annotations": {}`, `"f:replicas": {}`, `"f:replicas": {}, "f:paused": {}`).Replace(owned)
+	live := &metav1.ObjectMeta{
+		Annotations:   map[string]string{AppliedAnnotation: want.hash},
+		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "us", Operation: "Apply", FieldsV1: metav1.NewFieldsV1(taken)}},
+	}
+	found := (&Pass{fieldOwner: "us", shapes: (&shapes{}).of(clientgoscheme.Scheme)}).drift(live, want)
+	if got := found.describe(live, "us"); got != "fields were added, and an earlier correction was interrupted" || found.none() {
+		t.Errorf("got %q, none: %v", got, found.none())
+	}
+}
+
+func TestDriftWithinInjectedItems(t *testing.T) {
+	const containers = `{"f:spec": {"f:template": {"f:spec": {"f:containers": %s}}}}`
+	for _, test := range []struct{ name, other, want string }{
+		{"a field of an injected container", `{"k:{\"name\":\"injected\"}": {"f:image": {}}}`, `.spec.template.spec.containers[name="injected"]`},
+		{"a container of another manager", `{"k:{\"name\":\"spy\"}": {".": {}, "f:image": {}}}`, ""},
+		{"a field of our container", `{"k:{\"name\":\"app\"}": {"f:tty": {}}}`, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			want := desiredOf(t, configuration)
+			live := &metav1.ObjectMeta{
+				Annotations: map[string]string{AppliedAnnotation: want.hash},
+				ManagedFields: []metav1.ManagedFieldsEntry{
+					{Manager: "us", Operation: "Apply", FieldsV1: metav1.NewFieldsV1(owned)},
+					{Manager: "other", Operation: "Update", FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(containers, test.other))},
+				},
+			}
+			found := (&Pass{fieldOwner: "us", shapes: (&shapes{}).of(clientgoscheme.Scheme)}).drift(live, want)
+			var got []string
+			for path := range found.injected.All() {
+				got = append(got, path.String())
+			}
+			if strings.Join(got, ", ") != test.want || len(found.added) != 1 {
+				t.Errorf("got %v, added %v", got, found.added)
+			}
+		})
 	}
 }
 

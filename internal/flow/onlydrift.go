@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
@@ -57,8 +56,7 @@ func (p *Pass) isStillConfigured(object client.Object, desired *desired) bool {
 		// After a create, the server's defaults are ours as well, and the configuration does not have them.
 		changed = changed.Union(difference.Removed)
 	}
-	hash := fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", AppliedAnnotation))
-	return changed.Intersection(ours).Difference(hash).Empty() && difference.Added.RecursiveDifference(notSpec).Empty()
+	return changed.Intersection(ours).Difference(appliedHash).Empty() && difference.Added.RecursiveDifference(notSpec).Empty()
 }
 
 // contentOf returns an object as JSON, without what no configuration has. It is nil if the object cannot be encoded.

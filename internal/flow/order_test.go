@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 )
 
@@ -65,6 +66,25 @@ func TestDriftOfOrder(t *testing.T) {
 }
 
 // A contest is about the same fields, so they must be named in the same order each time.
+func TestItemsWithDefaultKeys(t *testing.T) {
+	for _, test := range []struct {
+		key  []any
+		item map[string]any
+		want bool
+	}{
+		{[]any{"port", 80, "protocol", "TCP"}, map[string]any{"port": 80}, true},
+		{[]any{"port", 80, "protocol", "UDP"}, map[string]any{"port": 80}, false},
+		{[]any{"host", "a", "path", "/"}, map[string]any{"host": "a"}, true},
+		{[]any{"host", "", "path", "/b"}, map[string]any{"path": "/b"}, true},
+		{[]any{"host", "a", "path", "/b"}, map[string]any{"path": "/b"}, false},
+	} {
+		element := fieldpath.PathElement{Key: fieldpath.KeyByFields(test.key...)}
+		if got := standsFor(element, test.item); got != test.want {
+			t.Errorf("%v stands for %v: %t", element, test.item, got)
+		}
+	}
+}
+
 func TestSeveralListsAreReordered(t *testing.T) {
 	const (
 		configuration = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, " +

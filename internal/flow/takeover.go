@@ -18,10 +18,13 @@ import (
 // Server-side apply removes a field only if the applier owns it. Two kinds of fields have to become ours first:
 //
 //   - Fields that we created a child with. A create counts as an update, and not as an apply.
-//   - Fields that other writers added. Once we own them and they are not in the configuration, they are removed.
+//   - Fields that other writers added. Once we own them and they are not in the configuration, they are removed. If they are in
+//     an item that admission has added to a list, the whole item is removed, because the rest of it may not be valid. Admission then
+//     adds it again.
 //
 // Taking over changes only managed fields. The apply after it changes all fields at once, so the child is never in an
-// intermediate state, which the server might reject.
+// intermediate state, which the server might reject. If that apply fails or never comes, nothing else tells added fields from our
+// own, so we give up AppliedAnnotation until then: a child without it is applied again.
 
 // mustTakeOver reports whether we have to take over fields before the child is applied.
 func (p *Pass) mustTakeOver(object client.Object, found drift) bool {
@@ -32,7 +35,7 @@ func (p *Pass) mustTakeOver(object client.Object, found drift) bool {
 
 // takeOver takes over fields. The object must be the server's version; it is replaced with the response.
 func (p *Pass) takeOver(ctx context.Context, object client.Object, desired *desired, found drift) error {
-	entries, err := takenOver(object.GetManagedFields(), p.fieldOwner, desired.apiVersion, found.added)
+	entries, err := takenOver(object.GetManagedFields(), p.fieldOwner, desired.apiVersion, found)
 	if err != nil {
 		return fmt.Errorf("taking over the fields of %s: %w", describe(object, desired.name), err)
 	}
@@ -58,9 +61,12 @@ func (p *Pass) takeOver(ctx context.Context, object client.Object, desired *desi
 
 // takenOver returns managed fields in which all fields that the owner has set, and those that others have added,
 // count as applied.
-func takenOver(entries []metav1.ManagedFieldsEntry, owner, apiVersion string, added []manager) ([]metav1.ManagedFieldsEntry, error) {
+func takenOver(entries []metav1.ManagedFieldsEntry, owner, apiVersion string, found drift) ([]metav1.ManagedFieldsEntry, error) {
 	ours := &fieldpath.Set{}
-	for _, other := range added {
+	if found.injected != nil {
+		ours = ours.Union(found.injected)
+	}
+	for _, other := range found.added {
 		ours = ours.Union(other.fields)
 	}
 	var result []metav1.ManagedFieldsEntry
@@ -75,7 +81,7 @@ func takenOver(entries []metav1.ManagedFieldsEntry, owner, apiVersion string, ad
 			continue
 		}
 		left := fields
-		for _, other := range added {
+		for _, other := range found.added {
 			if other.name == entry.Manager && other.subresource == entry.Subresource {
 				left = left.Difference(other.fields)
 			}
@@ -91,6 +97,9 @@ func takenOver(entries []metav1.ManagedFieldsEntry, owner, apiVersion string, ad
 			entry.FieldsV1 = encoded
 		}
 		result = append(result, entry)
+	}
+	if len(found.added) > 0 {
+		ours = ours.Difference(appliedHash)
 	}
 	encoded, err := encodeFields(ours)
 	if err != nil {

@@ -8,7 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
+
+func setOf(fields string) *fieldpath.Set {
+	return fieldsOf(&metav1.ManagedFieldsEntry{FieldsV1: metav1.NewFieldsV1(fields)})
+}
 
 func TestTakenOver(t *testing.T) {
 	entry := func(manager string, operation metav1.ManagedFieldsOperationType, subresource, fields string) metav1.ManagedFieldsEntry {
@@ -16,7 +21,7 @@ func TestTakenOver(t *testing.T) {
 	}
 	entries := []metav1.ManagedFieldsEntry{
 		entry("us", "Update", "", `{"f:spec":{"f:a":{}}}`),
-		entry("us", "Apply", "", `{"f:spec":{"f:b":{}}}`),
+		entry("us", "Apply", "", `{"f:metadata":{"f:annotations":{"f:opdock.dev/applied":{}}},"f:spec":{"f:b":{}}}`),
 		entry("us", "Update", "status", `{"f:status":{"f:a":{}}}`),
 		entry("intruder", "Update", "", `{"f:metadata":{"f:labels":{"f:x":{}}},"f:spec":{"f:c":{}}}`),
 		entry("intruder", "Apply", "", `{"f:spec":{"f:d":{}}}`),
@@ -24,10 +29,10 @@ func TestTakenOver(t *testing.T) {
 		entry("bystander", "Update", "", `{"f:spec":{"f:c":{}}}`),
 	}
 	added := []manager{
-		{"intruder", "", fieldsOf(&metav1.ManagedFieldsEntry{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:c":{}}}`)})},
-		{"intruder", "", fieldsOf(&metav1.ManagedFieldsEntry{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:d":{}}}`)})},
+		{"intruder", "", setOf(`{"f:spec":{"f:c":{}}}`)},
+		{"intruder", "", setOf(`{"f:spec":{"f:d":{}}}`)},
 	}
-	result, err := takenOver(entries, "us", "v1", added)
+	result, err := takenOver(entries, "us", "v1", drift{added: added, injected: setOf(`{"f:spec":{"k:{\"name\":\"x\"}":{}}}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +41,7 @@ func TestTakenOver(t *testing.T) {
 		got[e.Manager+" "+string(e.Operation)+" "+e.Subresource] = e.FieldsV1.GetRawString()
 	}
 	want := map[string]string{
-		"us Apply ":             `{"f:spec":{"f:a":{},"f:b":{},"f:c":{},"f:d":{}}}`,
+		"us Apply ":             `{"f:spec":{"f:a":{},"f:b":{},"f:c":{},"f:d":{},"k:{\"name\":\"x\"}":{}}}`,
 		"us Update status":      `{"f:status":{"f:a":{}}}`,
 		"intruder Update ":      `{"f:metadata":{"f:labels":{"f:x":{}}}}`,
 		"intruder Update scale": `{"f:spec":{"f:c":{}}}`,

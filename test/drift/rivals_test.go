@@ -25,14 +25,15 @@ import (
 )
 
 // inject lets the server add a container to every Deployment of the namespace, and replace its image, on each write, as
-// injectors and mirrors do.
-func inject(t *testing.T, c client.Client, namespace string) {
+// injectors and mirrors do. Conditions limit the writes.
+func inject(t *testing.T, c client.Client, namespace string, conditions ...admissionregistrationv1.MatchCondition) {
 	t.Helper()
 	metadata := metav1.ObjectMeta{Name: "injector-" + namespace}
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
 		ObjectMeta: metadata,
 		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
 			FailurePolicy: ptr.To(admissionregistrationv1.Fail), ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+			MatchConditions: conditions,
 			MatchConstraints: &admissionregistrationv1.MatchResources{
 				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
 				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
@@ -120,6 +121,38 @@ func TestAdmissionIsNoDrift(t *testing.T) {
 	if found := s.events("DriftCorrected", "hostNetwork was added by person"); len(found) != 1 || found[0].Series != nil {
 		t.Errorf("what was corrected is not said once: %+v", found)
 	}
+}
+
+// An injector that leaves its container alone if it is there does not restore it after an edit.
+func TestEditsOfInjectedContainers(t *testing.T) {
+	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
+	inject(t, s.Client, s.namespace, admissionregistrationv1.MatchCondition{
+		Name: "absent", Expression: `!object.spec.template.spec.containers.exists(one, one.name == "sidecar")`,
+	})
+	fleettest.Run(t, fleettest.Config(t), manager.Options{Namespaces: []string{s.namespace}})
+	s.create(owners[0].manifest)
+	s.learn([]string{"Deployment"})
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.children[0].GetName()}}
+	for _, edit := range []string{`"image": "evil"`, `"env": [{"name": "LD_PRELOAD", "value": "evil"}]`} {
+		patch := client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec": {"template": {"spec": {"containers": [{"name": "sidecar", `+edit+`}]}}}}`))
+		if err := s.Patch(t.Context(), deployment.DeepCopy(), patch, client.FieldOwner("person")); err != nil {
+			t.Fatal(err)
+		}
+		testenv.Await(t, func() string {
+			live := &appsv1.Deployment{}
+			if err := s.Get(t.Context(), client.ObjectKeyFromObject(deployment), live); err != nil {
+				return err.Error()
+			}
+			sidecar := slices.IndexFunc(live.Spec.Template.Spec.Containers, func(one corev1.Container) bool { return one.Name == "sidecar" })
+			if sidecar < 0 || live.Spec.Template.Spec.Containers[sidecar].Image != "sidecar" || len(live.Spec.Template.Spec.Containers[sidecar].Env) > 0 {
+				return "the sidecar is not as it was injected"
+			}
+			return s.notReady()
+		})
+	}
+	testenv.Await(t, func() string {
+		return s.noEvent("DriftCorrected", `spec.template.spec.containers[name="sidecar"].image was added by person`)
+	})
 }
 
 // createAnother creates an owner that a manager gets to after all that were there before it, and waits until it is ready.

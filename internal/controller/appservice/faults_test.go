@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -197,6 +198,41 @@ func TestAnyCrashPointIsFine(t *testing.T) {
 			break
 		}
 	}
+}
+
+// A correction takes two requests: the first one makes an added field ours, and the second one removes it.
+func TestCorrectionsAreFinished(t *testing.T) {
+	s := newStage(t)
+	app := s.web(`{image: "nginx:a", networkPolicy: {}}`)
+	s.awaitReady(app)
+	policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}}
+	cut := s.wire.CutAfter(1)
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"ingress": [{}]}}`))
+	if err := s.Patch(t.Context(), policy.DeepCopy(), patch, client.FieldOwner("intruder")); err != nil {
+		t.Fatal(err)
+	}
+	<-cut
+	s.stop()
+	s.start()
+	fleettest.Await(t, s.Client, policy, func(p *networkingv1.NetworkPolicy) string {
+		if len(p.Spec.Ingress) > 0 {
+			return "it is still open"
+		}
+		return ""
+	})
+	s.awaitReady(app)
+	testenv.Await(t, func() string {
+		var events corev1.EventList
+		if err := s.List(t.Context(), &events, client.InNamespace(s.namespace)); err != nil {
+			return err.Error()
+		}
+		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+			return e.Reason == "DriftCorrected" && strings.Contains(e.Message, "an earlier correction was interrupted")
+		}) {
+			return "no event about the correction"
+		}
+		return ""
+	})
 }
 
 // crashAfter starts a manager that dies after the given number of writes, and another one when it is dead or the work
