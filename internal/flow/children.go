@@ -81,7 +81,7 @@ func (p *Pass) applyTo(ctx context.Context, object client.Object, name string, c
 		return p.awaitGone(ctx, object, reasonDeleting, "%s is being deleted and will be recreated", describe(object, desired.name))
 	}
 	if cause := stuck(object, desired); cause != nil {
-		return p.replace(ctx, object, desired, repetition{p.childOf(object), desired.hash, cause.Error()}, cause)
+		return p.replace(ctx, object, desired, repetition{childOf: p.childOf(object), hash: desired.hash, signature: cause.Error()}, cause)
 	}
 	found := p.drift(object, desired)
 	isCurrent := desired.isAppliedTo(object)
@@ -128,7 +128,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 		// Another writer was faster, or the cache was behind.
 		return nil
 	}
-	write := repetition{p.childOf(object), desired.hash, found.signature()}
+	write := repetition{childOf: p.childOf(object), hash: desired.hash, signature: found.signature(), values: valuesOf(object)}
 	fields := found.describe(object, p.fieldOwner)
 	written, err := p.mayWrite(write, fields, contestWithin)
 	if err != nil {

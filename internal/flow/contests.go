@@ -22,6 +22,9 @@ const (
 	// contestAfter is how many times in a row the same fields are corrected before it counts as a contest. A person
 	// never comes close to it.
 	contestAfter = 16
+	// contestAfterAny is the same for fields that have another value each time. A controller that reverts our corrections mostly
+	// sets the same one.
+	contestAfterAny = 100
 	// contestWithin is how soon a field must usually be set again to count as a reaction to our correction.
 	contestWithin = 10 * time.Second
 	// maxBetween is how many corrections of other fields can lie between two corrections in a row. A rival answers each
@@ -60,6 +63,8 @@ type childOf struct {
 type repetition struct {
 	childOf
 	hash, signature string
+	// values stands for the values of the fields.
+	values string
 }
 
 // struggle holds what is counted for a child, by signature.
@@ -72,6 +77,9 @@ type contest struct {
 	// last is the time of the last write, and rounds how often in a row it was made.
 	last   time.Time
 	rounds int
+	// values are the ones that the fields last had, and same how often in a row they were these.
+	values string
+	same   int
 	// between is how many corrections of other fields were made since.
 	between int
 	// truce is how long we wait before the next repair; 0 if there is no contest.
@@ -85,6 +93,11 @@ func (c *contest) isOver(now time.Time) bool {
 	return c.between > maxBetween || now.Sub(c.last) > max(c.within, 2*c.truce)
 }
 
+// isFought reports whether it is time to make pauses.
+func (c *contest) isFought(values string) bool {
+	return c.values == values && c.same >= contestAfter || c.rounds >= contestAfterAny
+}
+
 // wait returns how long a write to an existing child has to wait, which is 0 unless there is a contest, and how often in a
 // row it was made.
 func (c *contests) wait(write repetition, now time.Time) (wait time.Duration, rounds int) {
@@ -95,7 +108,7 @@ func (c *contests) wait(write repetition, now time.Time) (wait time.Duration, ro
 		return 0, 0
 	}
 	known := child.writes[write.signature]
-	if known == nil || known.isOver(now) || known.rounds < contestAfter {
+	if known == nil || known.isOver(now) || !known.isFought(write.values) {
 		return 0, 0
 	}
 	if known.truce == 0 {
@@ -136,9 +149,15 @@ func (c *contests) count(write repetition, within time.Duration, now time.Time) 
 			other.between++
 		}
 	}
+	if known.truce = min(2*known.truce, lastTruce); !known.isFought(write.values) {
+		known.truce = 0
+	}
+	if known.values != write.values {
+		known.values, known.same = write.values, 0
+	}
+	known.same++
 	known.rounds++
 	known.last = now
-	known.truce = min(2*known.truce, lastTruce)
 }
 
 // sweep drops what is over, and reports whether nothing is left.

@@ -26,7 +26,7 @@ func TestContest(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	repair := func(after time.Duration) error {
 		now = now.Add(after)
-		wait, rounds := c.attempt(repetition{web, "hash", "spec.replicas"}, now)
+		wait, rounds := c.attempt(repetition{childOf: web, hash: "hash", signature: "spec.replicas"}, now)
 		if wait > 0 {
 			return contested("Deployment web", "spec.replicas was changed by rival", wait, rounds)
 		}
@@ -79,7 +79,7 @@ func TestEditsAtRandomAreNoContest(t *testing.T) {
 					if choice := random.IntN(4); choice < often {
 						field = "often" + strconv.Itoa(choice)
 					}
-					wait, _ := c.wait(repetition{web, "hash", field}, now)
+					wait, _ := c.wait(repetition{childOf: web, hash: "hash", signature: field}, now)
 					if wait > 0 {
 						waited++
 					}
@@ -87,13 +87,47 @@ func TestEditsAtRandomAreNoContest(t *testing.T) {
 						t.Fatalf("edit %d waits for %v", edit, wait)
 					}
 					now = now.Add(wait)
-					c.count(repetition{web, "hash", field}, contestWithin, now)
+					c.count(repetition{childOf: web, hash: "hash", signature: field}, contestWithin, now)
 				}
 			}
 			if waited > scripts*edits/1000 {
 				t.Errorf("%d of %d edits waited", waited, scripts*edits)
 			}
 		})
+	}
+}
+
+// A script scales at random. A controller that sets another number each time is only found out later.
+func TestContestWithChangingValues(t *testing.T) {
+	var c contests
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	write := repetition{childOf: web, hash: "hash", signature: "spec.replicas"}
+	attempt := func(values string) (wait time.Duration) {
+		write.values = values
+		now = now.Add(time.Millisecond)
+		wait, _ = c.attempt(write, now)
+		return wait
+	}
+	for round := range 3 * contestAfter {
+		if wait := attempt(strconv.Itoa(round % 5)); wait > 0 {
+			t.Fatalf("round %d waits for %v", round, wait)
+		}
+	}
+	for round := range contestAfter {
+		if wait := attempt("7"); wait > 0 {
+			t.Fatalf("round %d with the same number waits for %v", round, wait)
+		}
+	}
+	if wait := attempt("7"); wait == 0 {
+		t.Error("the same number again and again is no contest")
+	}
+	if wait := attempt("8"); wait > 0 {
+		t.Errorf("another number waits for %v", wait)
+	}
+	for round := 0; attempt(strconv.Itoa(round)) == 0; round++ {
+		if round > contestAfterAny {
+			t.Fatal("other numbers again and again are no contest")
+		}
 	}
 }
 
@@ -104,7 +138,7 @@ func TestContestWithTwoRivals(t *testing.T) {
 	written := 0
 	for round := range 20 * contestAfter {
 		now = now.Add(time.Millisecond)
-		if wait, _ := c.attempt(repetition{web, "hash", []string{"a", "b", "a\nb"}[round%3]}, now); wait == 0 {
+		if wait, _ := c.attempt(repetition{childOf: web, hash: "hash", signature: []string{"a", "b", "a\nb"}[round%3]}, now); wait == 0 {
 			written++
 		}
 	}
@@ -118,13 +152,17 @@ func TestNoContest(t *testing.T) {
 		write func(round int) repetition
 		pause time.Duration
 	}{
-		"other fields":         {func(round int) repetition { return repetition{web, "hash", strconv.Itoa(round)} }, time.Millisecond},
-		"other configurations": {func(round int) repetition { return repetition{web, strconv.Itoa(round), ""} }, time.Millisecond},
-		"two configurations":   {func(round int) repetition { return repetition{web, strconv.Itoa(round % 2), ""} }, time.Millisecond},
-		"other children": {func(round int) repetition {
-			return repetition{childOf{owner: "uid", child: strconv.Itoa(round)}, "hash", ""}
+		"other fields": {func(round int) repetition {
+			return repetition{childOf: web, hash: "hash", signature: strconv.Itoa(round)}
 		}, time.Millisecond},
-		"a person, now and again": {func(int) repetition { return repetition{web, "hash", "spec.replicas"} }, contestWithin + time.Second},
+		"other configurations": {func(round int) repetition { return repetition{childOf: web, hash: strconv.Itoa(round), signature: ""} }, time.Millisecond},
+		"two configurations": {func(round int) repetition {
+			return repetition{childOf: web, hash: strconv.Itoa(round % 2), signature: ""}
+		}, time.Millisecond},
+		"other children": {func(round int) repetition {
+			return repetition{childOf: childOf{owner: "uid", child: strconv.Itoa(round)}, hash: "hash"}
+		}, time.Millisecond},
+		"a person, now and again": {func(int) repetition { return repetition{childOf: web, hash: "hash", signature: "spec.replicas"} }, contestWithin + time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c contests
@@ -135,7 +173,7 @@ func TestNoContest(t *testing.T) {
 					t.Fatalf("round %d waits for %v", round, wait)
 				}
 			}
-			c.attempt(repetition{childOf{owner: "uid", child: "another"}, "hash", ""}, now.Add(2*contestWithin))
+			c.attempt(repetition{childOf: childOf{owner: "uid", child: "another"}, hash: "hash"}, now.Add(2*contestWithin))
 			if len(c.children) != 1 {
 				t.Errorf("%d are still counted", len(c.children))
 			}

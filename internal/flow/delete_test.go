@@ -104,3 +104,24 @@ func TestTheOwnerOfAHiddenChildComesBack(t *testing.T) {
 		})
 	}
 }
+
+// Only these statuses are followed by a look at the server for obsolete children. It would cost too much while an object makes progress.
+func TestMayStillDelete(t *testing.T) {
+	stalled := metav1.Condition{Type: "Stalled", Status: metav1.ConditionTrue, Reason: "Invalid"}
+	for _, test := range []struct {
+		name       string
+		conditions []metav1.Condition
+		want       bool
+	}{
+		{"new", nil, false},
+		{"ready", []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: ReasonReady}}, false},
+		{"in progress", []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Progressing"}}, false},
+		{"waits for a deletion", []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: reasonDeleting}}, true},
+		{"failed", []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: ReasonRetrying}}, true},
+		{"stalled", []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: "Invalid"}, stalled}, true},
+	} {
+		if got := mayStillDelete(test.conditions); got != test.want {
+			t.Errorf("%s: got %t", test.name, got)
+		}
+	}
+}

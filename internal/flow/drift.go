@@ -5,7 +5,10 @@ package flow
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -309,4 +312,21 @@ func (d drift) signature() string {
 		text.WriteString(path.String() + "\n")
 	}
 	return text.String()
+}
+
+// valuesOf stands for the values of all fields that are not metadata or status.
+func valuesOf(live any) string {
+	data, err := json.Marshal(live)
+	var content map[string]json.RawMessage
+	if err != nil || json.Unmarshal(data, &content) != nil {
+		return ""
+	}
+	delete(content, "metadata")
+	delete(content, "status")
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		sum.Write([]byte(name))
+		sum.Write(content[name])
+	}
+	return string(sum.Sum(nil))
 }

@@ -26,7 +26,7 @@ type Pass struct {
 	// cachesAll is Kind.CachesAll.
 	cachesAll bool
 	// asksServer is whether there may be obsolete children that the caches do not hold: the spec has changed since the
-	// status was written, or the status waits for one.
+	// status was written, or the status waits for one, or reports a failure.
 	asksServer bool
 	// changes holds the changes of this pass, and repairs the corrected drift.
 	changes, repairs []string

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -132,9 +133,7 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 	}
 	before := object.DeepCopyObject().(T)
 	view := r.View(object)
-	ready := meta.FindStatusCondition(*view.Conditions, sharedv1.ConditionReady)
-	pass.asksServer = *view.ObservedGeneration != 0 && *view.ObservedGeneration != object.GetGeneration() ||
-		ready != nil && (ready.Reason == reasonDeleting || ready.Reason == reasonDeletingUnlabeled)
+	pass.asksServer = *view.ObservedGeneration != 0 && *view.ObservedGeneration != object.GetGeneration() || mayStillDelete(*view.Conditions)
 	*view.ObservedGeneration = object.GetGeneration()
 	if view.Suspended {
 		setSuspended(view.Conditions, object.GetGeneration())
@@ -245,6 +244,14 @@ func (r *Reconciler[T]) notYet(ctx context.Context, before, object T, err error)
 		next.RequeueAfter = later
 	}
 	return next, nil
+}
+
+// mayStillDelete reports whether the last pass may not have deleted all obsolete children: it said so, or it failed, which may have
+// been a deletion, or may hide one.
+func mayStillDelete(conditions []metav1.Condition) bool {
+	ready := meta.FindStatusCondition(conditions, sharedv1.ConditionReady)
+	return ready != nil && slices.Contains([]string{reasonDeleting, reasonDeletingUnlabeled, ReasonRetrying}, ready.Reason) ||
+		meta.IsStatusConditionTrue(conditions, sharedv1.ConditionStalled)
 }
 
 // ensureFinalizer adds the finalizer, unless another writer removes it again and again.

@@ -32,6 +32,8 @@ type Reconciler struct {
 	// Reader reads from the server.
 	Reader client.Reader
 	Now    func() time.Time
+
+	vanished vanished
 }
 
 // Kind describes PodClusters to the flow.
@@ -63,7 +65,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 	}
 	return controller.
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(clustersOf), builder.WithPredicates(whenPodMatters())).
-		Owns(&appsv1.ControllerRevision{}).
+		Owns(&appsv1.ControllerRevision{}, builder.WithPredicates(r.vanished.notice())).
 		Complete(reconciler)
 }
 

@@ -96,11 +96,13 @@ func hasForeignImage(pod *corev1.Pod) bool {
 			ours = *ours.Union(&some)
 		}
 	}
-	return slices.ContainsFunc(pod.Spec.Containers, func(container corev1.Container) bool {
-		name := []any{"spec", "containers", fieldpath.KeyByFields("name", container.Name)}
-		isOurs := func(field string) bool { return ours.Has(fieldpath.MakePathOrDie(append(name, field)...)) }
-		return isOurs("name") && !isOurs("image") && setter(pod, append(name, "image")...) != ""
-	})
+	isForeign := func(list string, container corev1.Container) bool {
+		name := []any{"spec", list, fieldpath.KeyByFields("name", container.Name)}
+		isOurs := func(field string) bool { return ours.Has(fieldpath.MakePathOrDie(append(slices.Clip(name), field)...)) }
+		return isOurs("name") && !isOurs("image") && setter(pod, append(slices.Clip(name), "image")...) != ""
+	}
+	return slices.ContainsFunc(pod.Spec.Containers, func(one corev1.Container) bool { return isForeign("containers", one) }) ||
+		slices.ContainsFunc(pod.Spec.InitContainers, func(one corev1.Container) bool { return isForeign("initContainers", one) })
 }
 
 // setter returns the manager, other than us, that was the last to set a field of a pod; "" if there is none.

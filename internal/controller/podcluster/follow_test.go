@@ -5,6 +5,7 @@ package podcluster
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -155,4 +156,23 @@ func TestALabelOfTheNumberDoesNotConfirmTheRevision(t *testing.T) {
 			t.Errorf("the outcome is %+v", done)
 		}
 	})
+}
+
+func TestForeignImages(t *testing.T) {
+	const ours, theirs = `{"f:spec":{"f:%s":{"k:{\"name\":\"main\"}":{".":{},"f:name":{}}}}}`, `{"f:spec":{"f:%s":{"k:{\"name\":\"main\"}":{"f:image":{}}}}}`
+	for list, add := range map[string]func(*corev1.PodSpec){
+		"containers":     func(s *corev1.PodSpec) { s.Containers = []corev1.Container{{Name: "main"}} },
+		"initContainers": func(s *corev1.PodSpec) { s.InitContainers = []corev1.Container{{Name: "main"}} },
+	} {
+		pod := &corev1.Pod{}
+		add(&pod.Spec)
+		pod.ManagedFields = ownFieldsOf(fmt.Sprintf(ours, list))
+		if hasForeignImage(pod) {
+			t.Errorf("%s: no other manager has set the image", list)
+		}
+		pod.ManagedFields = append(pod.ManagedFields, fieldsOf("rival", fmt.Sprintf(theirs, list)))
+		if !hasForeignImage(pod) {
+			t.Errorf("%s: the image of another manager is not seen", list)
+		}
+	}
 }

@@ -138,14 +138,17 @@ const dataText = `"f:data":{`
 // mostHidden is how many revisions a pass reads from the server.
 const mostHidden = 10
 
-// findHidden adds the revisions that the status and the pods name, and that the cache does not hold because they have lost
-// the label of the fleet. Nearly always there are none, and nothing is read.
+// findHidden adds the revisions that the status and the pods name or that have vanished from the cache, if they have only lost the
+// label of the fleet. Nearly always there are none, and nothing is read.
 func (r *Reconciler) findHidden(ctx context.Context, s *scope, known []*revision) ([]*revision, error) {
 	names := map[string]bool{s.cluster.Status.CurrentRevision: true}
 	for _, m := range s.world.members {
 		if m.hash != "" && !m.terminating {
 			names[s.cluster.Name+"-"+m.hash] = true
 		}
+	}
+	for _, name := range r.vanished.of(s.cluster.UID) {
+		names[name] = true
 	}
 	delete(names, "")
 	for _, one := range known {
@@ -155,11 +158,13 @@ func (r *Reconciler) findHidden(ctx context.Context, s *scope, known []*revision
 		object := &appsv1.ControllerRevision{}
 		if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: s.cluster.Namespace, Name: name}, object); err != nil {
 			if apierrors.IsNotFound(err) {
+				r.vanished.forget(s.cluster.UID, name)
 				continue
 			}
 			return nil, fmt.Errorf("reading revision %s: %w", name, err)
 		}
 		one := readRevision(s.cluster.Name, object)
+		r.vanished.forget(s.cluster.UID, name)
 		switch {
 		case one == nil:
 		case metav1.IsControlledBy(object, s.cluster):

@@ -6,12 +6,15 @@ package podcluster
 import (
 	"context"
 	"maps"
+	"slices"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	"github.com/opdock/opdock/internal/flow"
@@ -21,6 +24,8 @@ import (
 type archive struct {
 	cluster     *kubegroupv1.PodCluster
 	old, latest *appsv1.ControllerRevision
+	// vanished is what has left the cache.
+	vanished []client.Object
 }
 
 func newArchive(t *testing.T) *archive {
@@ -80,6 +85,9 @@ func (a *archive) find(t *testing.T, members ...*member) (found world, gets, wri
 		},
 	})
 	r := &Reconciler{Client: cached, Reader: reader}
+	for _, object := range a.vanished {
+		r.vanished.notice().Delete(event.DeleteEvent{Object: object})
+	}
 	newPasses(t, r, a.cluster)(func(ctx context.Context, s *scope) {
 		s.world.members = members
 		if err := r.findRevisions(ctx, s); err != nil {
@@ -110,6 +118,10 @@ func TestRevisionsAreFoundWithoutTheirLabels(t *testing.T) {
 		{name: "one that only a pod names", edit: func(a *archive) {
 			a.old.Labels, a.cluster.Status.CurrentRevision = nil, ""
 		}, follower: true, gets: 1, writes: 1},
+		{name: "one that was in the cache until now", edit: func(a *archive) {
+			a.vanished = []client.Object{a.old.DeepCopy()}
+			a.old.Labels, a.cluster.Status.CurrentRevision = nil, ""
+		}, gets: 1, writes: 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a := newArchive(t)
@@ -148,6 +160,10 @@ func TestRevisionsThatAreGone(t *testing.T) {
 		gone bool
 	}{
 		{"deleted", func(a *archive) { a.old.Name, a.old.OwnerReferences = "web-other", nil }, true},
+		{"deleted just now", func(a *archive) {
+			a.vanished = []client.Object{a.old.DeepCopy()}
+			a.old.Name, a.old.OwnerReferences = "web-other", nil
+		}, true},
 		{"of another controller", func(a *archive) { a.old.OwnerReferences[0].UID = "other" }, true},
 		{"without a controller", func(a *archive) { a.old.OwnerReferences = nil }, true},
 		{"without a controller, but ours", func(a *archive) {
@@ -198,4 +214,19 @@ func TestAContestedRevisionIsStillKnown(t *testing.T) {
 		}
 	}
 	t.Error("it is restored without end")
+}
+
+// The PodCluster of a revision may be gone as well, so that nothing asks for the revision.
+func TestVanishedRevisionsAreForgotten(t *testing.T) {
+	var v vanished
+	a := newArchive(t)
+	v.add(a.old, noon)
+	v.add(a.latest, noon.Add(vanishedFor+time.Second))
+	if got := v.of(a.cluster.UID); !slices.Equal(got, []string{a.latest.Name}) {
+		t.Errorf("got %v", got)
+	}
+	v.forget(a.cluster.UID, a.latest.Name)
+	if got := v.of(a.cluster.UID); len(got) > 0 {
+		t.Errorf("got %v", got)
+	}
 }

@@ -1,0 +1,68 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podcluster
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+)
+
+// vanished remembers the revisions that have left the cache: they were deleted, or have lost the label of the fleet. No pod and no
+// status need name them. A reconcile follows at once, so they are only remembered for a while: their PodCluster may be gone as well.
+type vanished struct {
+	mutex sync.Mutex
+	// names holds when each one vanished, by PodCluster.
+	names map[types.UID]map[string]time.Time
+}
+
+const vanishedFor = 10 * time.Minute
+
+// notice is a predicate that lets all events through.
+func (v *vanished) notice() predicate.Predicate {
+	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
+		v.add(e.Object, time.Now())
+		return true
+	}}
+}
+
+func (v *vanished) add(object client.Object, now time.Time) {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner == nil {
+		return
+	}
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	maps.DeleteFunc(v.names, func(_ types.UID, names map[string]time.Time) bool {
+		maps.DeleteFunc(names, func(_ string, at time.Time) bool { return now.Sub(at) > vanishedFor })
+		return len(names) == 0
+	})
+	if v.names == nil {
+		v.names = map[types.UID]map[string]time.Time{}
+	}
+	if v.names[owner.UID] == nil {
+		v.names[owner.UID] = map[string]time.Time{}
+	}
+	v.names[owner.UID][object.GetName()] = now
+}
+
+func (v *vanished) of(owner types.UID) []string {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	return slices.Collect(maps.Keys(v.names[owner]))
+}
+
+// forget is called when a revision is known again, or does not exist.
+func (v *vanished) forget(owner types.UID, name string) {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	delete(v.names[owner], name)
+}
