@@ -208,6 +208,12 @@ func (c container) volume(volume map[string]any) map[string]string {
 // podName is the name of the operator's pod. Here it is the one of its workload.
 func (c container) podName() string { return c.workload.GetName() }
 
+// hostnameOf is the name of the host in a pod, which is as long as the kernel allows.
+func hostnameOf(pod string) string {
+	const longest = 63
+	return strings.TrimRight(pod[:min(len(pod), longest)], "-.")
+}
+
 // readsOwnName reports whether the container gets the name of its pod, which it may then look up.
 func (c container) readsOwnName() bool {
 	return slices.ContainsFunc(mapsIn(c.fields["env"]), func(variable map[string]any) bool {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -124,6 +125,14 @@ func TestTheHostnameIsTheNameOfThePod(t *testing.T) {
 	s.manifests = found
 	if got := lastValue(s.environment(), "HOSTNAME"); got != "boat" {
 		t.Errorf("HOSTNAME is %q", got)
+	}
+}
+
+func TestLongHostnames(t *testing.T) {
+	for pod, want := range map[string]string{"boat": "boat", strings.Repeat("a", 62) + "-controller": strings.Repeat("a", 62)} {
+		if got := hostnameOf(pod); got != want {
+			t.Errorf("%s: got %s", pod, got)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@
 package dev
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -293,7 +294,7 @@ func (s *Session) readManifests(ctx context.Context) (m manifests, err error) {
 	m.all, m.identity = all, project.IdentityIn(all)
 	m.env = environmentIn(all, m.identity)
 	if c, found := containerIn(all, m.identity); found && s.Project.ReadsHostname() {
-		m.hostname = c.podName()
+		m.hostname = cmp.Or(lastValue(m.env, "HOSTNAME"), hostnameOf(c.podName()))
 	}
 	return m, nil
 }

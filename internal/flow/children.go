@@ -128,7 +128,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 		// Another writer was faster, or the cache was behind.
 		return nil
 	}
-	write := repetition{childOf: p.childOf(object), hash: desired.hash, signature: found.signature(), values: valuesOf(object)}
+	write := repetition{childOf: p.childOf(object), hash: desired.hash, signature: found.signature(), values: found.values(object)}
 	fields := found.describe(object, p.fieldOwner)
 	written, err := p.mayWrite(write, fields, contestWithin)
 	if err != nil {
@@ -155,6 +155,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 		if err := p.patch(ctx, object, desired); err != nil {
 			return p.replaceIfImmutable(ctx, object, desired, write, err)
 		}
+		change += p.missing(object, desired, found.injected)
 		if found = p.drift(object, desired); len(found.added) == 0 {
 			break
 		}

@@ -17,6 +17,7 @@ import (
 // Delete deletes the child with this type and name, if it exists and the owner controls it, or would adopt it by its labels. It
 // returns whether the child is gone.
 func (p *Pass) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) (gone bool, err error) {
+	defer func() { p.hasObsolete = p.hasObsolete || !gone }()
 	name := object.GetName()
 	object.SetNamespace(p.owner.GetNamespace())
 	key := client.ObjectKeyFromObject(object)

@@ -125,3 +125,27 @@ func TestMayStillDelete(t *testing.T) {
 		}
 	}
 }
+
+// A pass that has found no obsolete children is not repeated for the same spec, whatever the status says.
+func TestWhatAPassHasLeft(t *testing.T) {
+	var m memory
+	object := robot()
+	object.UID, object.Generation = "uid", 2
+	check := func(when string, otherwise, want bool) {
+		t.Helper()
+		if got := m.mayHaveObsolete(object, otherwise); got != want {
+			t.Errorf("%s: got %t", when, got)
+		}
+	}
+	check("before the first pass", true, true)
+	check("before the first pass, after a good one of another process", false, false)
+	m.looked(object, true)
+	check("after one that has left a child", false, true)
+	m.looked(object, false)
+	check("after one that has left none", true, false)
+	object.Generation = 3
+	check("with another spec", true, true)
+	m.looked(object, false)
+	object.UID = "other"
+	check("another object of the name", true, true)
+}

@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -71,25 +70,6 @@ func (p *Pass) drift(live metav1.Object, desired *desired) drift {
 	}
 	found.injected = owned.injectedItems(expected, found.added)
 	return found
-}
-
-// injectedItems returns the items that have added fields, but that are neither in the configuration nor owned by a manager as items.
-func (o ownership) injectedItems(expected *fieldpath.Set, added []manager) *fieldpath.Set {
-	items := &fieldpath.Set{}
-	isOwned := func(item fieldpath.Path) bool {
-		return o.ours != nil && o.ours.Has(item) || slices.ContainsFunc(o.others, func(m manager) bool { return m.fields.Has(item) })
-	}
-	for _, other := range added {
-		for path := range other.fields.All() {
-			for end := 1; end < len(path); end++ {
-				if item := path[:end]; path[end-1].Key != nil && !expected.Has(item) && !isOwned(item) {
-					items.Insert(slices.Clone(item))
-					break
-				}
-			}
-		}
-	}
-	return items
 }
 
 // ownsAll reports whether all fields of a configuration are in the set, and if so, which of its lists have another order in
@@ -314,19 +294,23 @@ func (d drift) signature() string {
 	return text.String()
 }
 
-// valuesOf stands for the values of all fields that are not metadata or status.
-func valuesOf(live any) string {
-	data, err := json.Marshal(live)
-	var content map[string]json.RawMessage
-	if err != nil || json.Unmarshal(data, &content) != nil {
-		return ""
-	}
-	delete(content, "metadata")
-	delete(content, "status")
+// values stands for the values that the fields have which differ.
+func (d drift) values(live any) string {
 	sum := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(content)) {
-		sum.Write([]byte(name))
-		sum.Write(content[name])
+	write := func(fields *fieldpath.Set) {
+		for _, path := range topmost(fields) {
+			var data []byte
+			if value := valueAt(reflect.ValueOf(live), path); value.IsValid() && value.CanInterface() {
+				data, _ = json.Marshal(value.Interface())
+			}
+			fmt.Fprintf(sum, "%s=%s\n", path, data)
+		}
+	}
+	if d.lost != nil {
+		write(d.lost)
+	}
+	for _, other := range d.added {
+		write(other.fields)
 	}
 	return string(sum.Sum(nil))
 }

@@ -93,9 +93,12 @@ func valueAt(object reflect.Value, path fieldpath.Path) reflect.Value {
 	return object
 }
 
-// fieldOf returns the field of a struct that has the name in JSON. It is not valid if there is none.
+// fieldOf returns the field of a struct that has the name in JSON, or the value of a map. It is not valid if there is none.
 func fieldOf(object reflect.Value, name string) reflect.Value {
 	object = dereferenced(object)
+	if object.Kind() == reflect.Map && object.Type().Key().Kind() == reflect.String {
+		return object.MapIndex(reflect.ValueOf(name).Convert(object.Type().Key()))
+	}
 	if object.Kind() != reflect.Struct {
 		return reflect.Value{}
 	}

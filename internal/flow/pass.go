@@ -25,9 +25,11 @@ type Pass struct {
 	now        time.Time
 	// cachesAll is Kind.CachesAll.
 	cachesAll bool
-	// asksServer is whether there may be obsolete children that the caches do not hold: the spec has changed since the
-	// status was written, or the status waits for one, or reports a failure.
+	// asksServer is whether there may be obsolete children that the caches do not hold: the spec has changed since the last pass,
+	// or that pass has left some.
 	asksServer bool
+	// hasObsolete is whether an obsolete child is still there.
+	hasObsolete bool
 	// changes holds the changes of this pass, and repairs the corrected drift.
 	changes, repairs []string
 	// remark is for the message of Ready.

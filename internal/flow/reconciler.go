@@ -133,7 +133,8 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 	}
 	before := object.DeepCopyObject().(T)
 	view := r.View(object)
-	pass.asksServer = *view.ObservedGeneration != 0 && *view.ObservedGeneration != object.GetGeneration() || mayStillDelete(*view.Conditions)
+	pass.asksServer = r.memory.mayHaveObsolete(object,
+		*view.ObservedGeneration != 0 && *view.ObservedGeneration != object.GetGeneration() || mayStillDelete(*view.Conditions))
 	*view.ObservedGeneration = object.GetGeneration()
 	if view.Suspended {
 		setSuspended(view.Conditions, object.GetGeneration())
@@ -149,6 +150,7 @@ func (r *Reconciler[T]) look(ctx context.Context, pass *Pass, object T) (ctrl.Re
 	}
 	r.announce(object, pass)
 	result := outcomeOf(err)
+	r.memory.looked(object, pass.hasObsolete || pass.asksServer && result == outcomeFailed)
 	reconciles.WithLabelValues(r.Name, string(result)).Inc()
 	if result == outcomeFailed && isPassing(err) {
 		return ctrl.Result{}, ignoreTerminating(err)
@@ -246,8 +248,8 @@ func (r *Reconciler[T]) notYet(ctx context.Context, before, object T, err error)
 	return next, nil
 }
 
-// mayStillDelete reports whether the last pass may not have deleted all obsolete children: it said so, or it failed, which may have
-// been a deletion, or may hide one.
+// mayStillDelete reports whether the last pass of an earlier process may not have deleted all obsolete children: it said so, or it
+// failed, which may have been a deletion, or may hide one.
 func mayStillDelete(conditions []metav1.Condition) bool {
 	ready := meta.FindStatusCondition(conditions, sharedv1.ConditionReady)
 	return ready != nil && slices.Contains([]string{reasonDeleting, reasonDeletingUnlabeled, ReasonRetrying}, ready.Reason) ||

@@ -114,6 +114,30 @@ type remembered struct {
 	verdict           []metav1.Condition
 	verdictUID        types.UID
 	verdictGeneration int64
+	// lookedUID and lookedGeneration tell what the last pass was about, and obsolete whether it has left children that are not
+	// part of it.
+	lookedUID        types.UID
+	lookedGeneration int64
+	obsolete         bool
+}
+
+// looked is called after a pass.
+func (m *memory) looked(object client.Object, obsolete bool) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	known := m.of(client.ObjectKeyFromObject(object))
+	known.lookedUID, known.lookedGeneration, known.obsolete = object.GetUID(), object.GetGeneration(), obsolete
+}
+
+// mayHaveObsolete returns what the last pass has left. If this process has made none for this spec, it returns otherwise.
+func (m *memory) mayHaveObsolete(object client.Object, otherwise bool) bool {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	known := m.of(client.ObjectKeyFromObject(object))
+	if known.lookedUID != object.GetUID() || known.lookedGeneration != object.GetGeneration() {
+		return otherwise
+	}
+	return known.obsolete
 }
 
 func (m *memory) judged(object client.Object, conditions []metav1.Condition) {

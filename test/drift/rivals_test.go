@@ -24,8 +24,11 @@ import (
 	"github.com/opdock/opdock/internal/testenv"
 )
 
-// inject lets the server add a container to every Deployment of the namespace, and replace its image, on each write, as
-// injectors and mirrors do. Conditions limit the writes.
+// sidecar adds a container, and replaces the image of the other one, as injectors and mirrors do.
+const sidecar = `containers: [Object.spec.template.spec.containers{name: "sidecar", image: "sidecar"},
+	Object.spec.template.spec.containers{name: "app", image: "mirror/nginx"}]`
+
+// inject lets the server add the sidecar to every Deployment of the namespace on each write. Conditions limit the writes.
 func inject(t *testing.T, c client.Client, namespace string, conditions ...admissionregistrationv1.MatchCondition) {
 	t.Helper()
 	metadata := metav1.ObjectMeta{Name: "injector-" + namespace}
@@ -43,9 +46,9 @@ func inject(t *testing.T, c client.Client, namespace string, conditions ...admis
 			},
 			Mutations: []admissionregistrationv1.Mutation{{
 				PatchType: admissionregistrationv1.PatchTypeApplyConfiguration,
-				ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{Expression: `Object{spec: Object.spec{template: Object.spec.template{spec:
-					Object.spec.template.spec{containers: [Object.spec.template.spec.containers{name: "sidecar", image: "sidecar"},
-					Object.spec.template.spec.containers{name: "app", image: "mirror/nginx"}]}}}}`},
+				ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{
+					Expression: `Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{` + sidecar + `}}}}`,
+				},
 			}},
 		},
 	}
@@ -152,6 +155,34 @@ func TestEditsOfInjectedContainers(t *testing.T) {
 	}
 	testenv.Await(t, func() string {
 		return s.noEvent("DriftCorrected", `spec.template.spec.containers[name="sidecar"].image was added by person`)
+	})
+}
+
+// An injector that only acts on new objects does not add again what a correction removes.
+func TestEditsOfWhatIsInjectedOnce(t *testing.T) {
+	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
+	inject(t, s.Client, s.namespace, admissionregistrationv1.MatchCondition{Name: "once", Expression: `request.operation == "CREATE"`})
+	fleettest.Run(t, fleettest.Config(t), manager.Options{Namespaces: []string{s.namespace}})
+	s.create(owners[0].manifest)
+	s.learn([]string{"Deployment"})
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.children[0].GetName()}}
+	patch := client.RawPatch(types.StrategicMergePatchType,
+		[]byte(`{"spec": {"template": {"spec": {"containers": [{"name": "sidecar", "env": [{"name": "LD_PRELOAD", "value": "evil"}]}]}}}}`))
+	if err := s.Patch(t.Context(), deployment.DeepCopy(), patch, client.FieldOwner("person")); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Await(t, func() string {
+		live := &appsv1.Deployment{}
+		if err := s.Get(t.Context(), client.ObjectKeyFromObject(deployment), live); err != nil {
+			return err.Error()
+		}
+		if len(live.Spec.Template.Spec.Containers) != 1 {
+			return "there is a container with a foreign variable"
+		}
+		return s.notReady()
+	})
+	testenv.Await(t, func() string {
+		return s.noEvent("DriftCorrected", `admission did not add spec.template.spec.containers[name="sidecar"] again`)
 	})
 }
 

@@ -153,6 +153,7 @@ func (r *Reconciler) findHidden(ctx context.Context, s *scope, known []*revision
 	delete(names, "")
 	for _, one := range known {
 		delete(names, one.object.Name)
+		r.vanished.forget(s.cluster.UID, one.object.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(names))[:min(len(names), mostHidden)] {
 		object := &appsv1.ControllerRevision{}
@@ -164,9 +165,9 @@ func (r *Reconciler) findHidden(ctx context.Context, s *scope, known []*revision
 			return nil, fmt.Errorf("reading revision %s: %w", name, err)
 		}
 		one := readRevision(s.cluster.Name, object)
-		r.vanished.forget(s.cluster.UID, name)
 		switch {
 		case one == nil:
+			r.vanished.forget(s.cluster.UID, name)
 		case metav1.IsControlledBy(object, s.cluster):
 			known = append(known, one)
 		case metav1.GetControllerOf(object) == nil && ownsText(object, dataText):

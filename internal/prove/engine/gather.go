@@ -141,7 +141,7 @@ func (g *gathering) addUpgrade(u *upgrade) {
 			family.Verdicts[o.Verdict]++
 			f := g.observe(o, part)
 			if !u.static[o] {
-				f.Replays, f.Again = len(u.replays), u.again(o)
+				f.Replays, f.Again = u.again(part, o)
 			}
 			if !f.Flaky && f.Replays-f.Again >= confirmations {
 				f.Flaky = true

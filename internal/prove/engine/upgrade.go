@@ -75,10 +75,18 @@ type upgrade struct {
 	stories map[string][]report.Line
 	ran     []string
 	// static holds the observations that follow from the CRDs and the objects alone, so no replay can refute them.
-	static map[*Observation]bool
-	// replays holds the causes that each replay showed.
-	replays []map[string]bool
+	static  map[*Observation]bool
+	replays []upgradeReplay
 }
+
+// upgradeReplay holds the parts that ran, and the causes that they showed.
+type upgradeReplay struct {
+	ran  []string
+	seen map[string]bool
+}
+
+// mostUpgradeReplays is enough to confirm or refute what each of them runs.
+const mostUpgradeReplays = 2*confirmations - 1
 
 // upgrade runs an upgrade and the way back.
 func (c *campaign) upgrade(ctx context.Context, into *gathering) (err error) {
@@ -147,7 +155,7 @@ func (u *upgrade) thereAndBack(ctx context.Context, definitions []*apiextensions
 func (u *upgrade) confirm(ctx context.Context, definitions []*apiextensionsv1.CustomResourceDefinition) error {
 	first := *u
 	defer func() { u.found, u.stories, u.ran, u.taken = first.found, first.stories, first.ran, first.taken }()
-	for u.isOpen(first.found) {
+	for u.isOpen(first.found) && len(u.replays) < mostUpgradeReplays {
 		u.begin()
 		if err := u.thereAndBack(ctx, definitions, fmt.Sprintf(", replay %d", len(u.replays)+1)); err != nil {
 			return ctx.Err()
@@ -158,16 +166,16 @@ func (u *upgrade) confirm(ctx context.Context, definitions []*apiextensionsv1.Cu
 				seen[o.cause()] = true
 			}
 		}
-		u.replays = append(u.replays, seen)
+		u.replays = append(u.replays, upgradeReplay{u.ran, seen})
 	}
 	return nil
 }
 
 // isOpen reports whether an observation is neither confirmed nor refuted.
 func (u *upgrade) isOpen(found map[string][]*Observation) bool {
-	for _, wrong := range found {
+	for part, wrong := range found {
 		for _, o := range wrong {
-			if again := u.again(o); !u.static[o] && !u.new.ignores(o) && again < confirmations && len(u.replays)-again < confirmations {
+			if replays, again := u.again(part, o); !u.static[o] && !u.new.ignores(o) && again < confirmations && replays-again < confirmations {
 				return true
 			}
 		}
@@ -175,14 +183,17 @@ func (u *upgrade) isOpen(found map[string][]*Observation) bool {
 	return false
 }
 
-// again is in how many replays an observation was made again.
-func (u *upgrade) again(o *Observation) (count int) {
-	for _, seen := range u.replays {
-		if seen[o.cause()] {
-			count++
+// again is how many replays ran the part of an observation, and in how many of them it was made again.
+func (u *upgrade) again(part string, o *Observation) (replays, again int) {
+	for _, replay := range u.replays {
+		if slices.Contains(replay.ran, part) {
+			replays++
+			if replay.seen[o.cause()] {
+				again++
+			}
 		}
 	}
-	return count
+	return replays, again
 }
 
 func (u *upgrade) tell(text string) { u.new.tell(Progress{Stage: "upgrading", Text: text}) }

@@ -297,8 +297,9 @@ func TestUpgradesAreConfirmed(t *testing.T) {
 		if replays == 2 {
 			t.Fatal("two replays are enough here")
 		}
-		u.replays = append(u.replays, map[string]bool{lasting.cause(): true})
+		u.replays = append(u.replays, upgradeReplay{upgradeRuns, map[string]bool{lasting.cause(): true}})
 	}
+	u.replays = append(u.replays, upgradeReplay{ran: nil}) // nothing was installed, so it says nothing
 	g := newGathering(c, time.Now())
 	g.addUpgrade(u)
 	if family := g.families[upgradeFamily]; family.Flaky != 1 || family.Clean != 1 {
