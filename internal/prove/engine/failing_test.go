@@ -56,29 +56,33 @@ func TestTimersThatAreTooLate(t *testing.T) {
 	timer := func(controller string, after time.Duration) map[string]time.Duration {
 		return map[string]time.Duration{controller: after}
 	}
+	const unmarked = "unmarked"
 	for about, test := range map[string]struct {
 		undisturbed, now map[string]time.Duration
-		writer           string // of the Service
+		writer           string // of the Service; empty if nothing writes it undisturbed
 		excused          bool
 	}{
-		"only disturbed":                 {nil, timer("frigate", time.Minute), "", true},
-		"its writer, only disturbed":     {nil, timer("frigate", time.Minute), "frigate", true},
-		"another, only disturbed":        {nil, timer("frigate", time.Minute), "crew", false},
-		"always":                         {timer("frigate", time.Minute), timer("frigate", time.Minute), "", false},
-		"undisturbed it was shorter":     {timer("frigate", 28*time.Second), timer("frigate", 40*time.Second), "", false},
-		"undisturbed it was longer":      {timer("frigate", 3*time.Minute), timer("frigate", time.Minute), "", false},
-		"undisturbed it was much longer": {timer("frigate", 10*time.Minute), timer("frigate", time.Minute), "", true},
-		"undisturbed it was hours":       {timer("frigate", 0), timer("frigate", 10*time.Minute), "", true},
-		"one of two always":              {timer("frigate", time.Minute), map[string]time.Duration{"crew": time.Minute, "frigate": time.Minute}, "", true},
-		"within a step":                  {nil, timer("frigate", 20*time.Second), "", false},
-		"never":                          {nil, nil, "", false},
-		"only undisturbed, at all":       {timer("frigate", time.Minute), nil, "", false},
+		"only disturbed":                        {nil, timer("frigate", time.Minute), "", true},
+		"its writer, only disturbed":            {nil, timer("frigate", time.Minute), "frigate", true},
+		"another, only disturbed":               {nil, timer("frigate", time.Minute), "crew", false},
+		"always":                                {timer("frigate", time.Minute), timer("frigate", time.Minute), "", false},
+		"undisturbed it was shorter":            {timer("frigate", 28*time.Second), timer("frigate", 40*time.Second), "", false},
+		"undisturbed it was longer":             {timer("frigate", 3*time.Minute), timer("frigate", time.Minute), "", false},
+		"undisturbed it was much longer":        {timer("frigate", 10*time.Minute), timer("frigate", time.Minute), "", true},
+		"undisturbed it was hours":              {timer("frigate", 0), timer("frigate", 10*time.Minute), "", true},
+		"one of two always":                     {timer("frigate", time.Minute), map[string]time.Duration{"crew": time.Minute, "frigate": time.Minute}, "", true},
+		"within a step":                         {nil, timer("frigate", 20*time.Second), "", false},
+		"never":                                 {nil, nil, "", false},
+		"never, and the writer is unknown":      {nil, nil, unmarked, false},
+		"only disturbed, the writer is unknown": {nil, timer("frigate", time.Minute), unmarked, true},
+		"always, and the writer is unknown":     {timer("frigate", time.Minute), timer("frigate", time.Minute), unmarked, false},
+		"only undisturbed, at all":              {timer("frigate", time.Minute), nil, "", false},
 	} {
 		c := sailing()
 		c.o.Settling = DefaultSettling
 		c.reference[0].rested.timers = test.undisturbed
 		if test.writer != "" {
-			c.reference[0].writes = []write{{Moment: Moment{Verb: "create", Namespace: namespace, Name: name}, object: kind, controller: test.writer}}
+			c.reference[0].writes = []write{{Moment: Moment{Verb: "create", Namespace: namespace, Name: name}, object: kind, controller: strings.TrimPrefix(test.writer, unmarked)}}
 		}
 		blamed, excused := c.excuse([]*Observation{undone, deleted}, rested{timers: test.now}, nil)
 		if (excused == timerTooLate) != test.excused || slices.Contains(blamed, undone) == test.excused || !slices.Contains(blamed, deleted) {
