@@ -48,6 +48,25 @@ func (c *campaign) failsAsUndisturbed(over rested) bool {
 	return len(over.failing) > 0 && !slices.ContainsFunc(over.failing, func(one string) bool { return !c.isExpected(one) })
 }
 
+// learnRestartFailures keeps at which errors the operator is stuck after restarts, which is a finding.
+func (c *campaign) learnRestartFailures(all []*restarted) {
+	c.learning.Lock()
+	defer c.learning.Unlock()
+	if c.failingRestarted == nil {
+		c.failingRestarted = map[string]bool{}
+	}
+	for _, one := range all {
+		for _, failure := range one.failing {
+			c.failingRestarted[plain(failure)] = true
+		}
+	}
+}
+
+// failsAsRestarted reports whether the operator is stuck, and only at errors at which it is stuck after any restart.
+func (c *campaign) failsAsRestarted(over rested) bool {
+	return len(over.failing) > 0 && !slices.ContainsFunc(over.failing, func(one string) bool { return !c.failingRestarted[plain(one)] })
+}
+
 // failures are the errors at which the operator is stuck undisturbed, for the report.
 func (c *campaign) failures() []string { return slices.Sorted(maps.Values(c.failing)) }
 
