@@ -77,25 +77,30 @@ const tooLate = "the operator backs off from errors, and its next attempt is lat
 const timerTooLate = "the operator waits with a timer that is later than a step may take: raise settle.bound in the scenario"
 
 // excuse leaves out of what is wrong what the operator may only have left undone because it is stuck at the same error
-// as undisturbed, or because its next attempt is too late to wait for, and says so. What it has done is judged, and what
-// it has passed by without doing it. The moments are the writes of the step.
+// as undisturbed, or because its next attempt is too late to wait for, and says so. It must be a controller that writes some of that.
+// What it has done is judged, and what it has passed by without doing it. The moments are the writes of the step.
 func (c *campaign) excuse(wrong []*Observation, over rested, moments []seenMoment) (blamed []*Observation, excused string) {
+	undoneBy := func(controllers []string) bool {
+		return slices.ContainsFunc(wrong, func(o *Observation) bool { return o.isUndone() && c.mayWrite(controllers, o) })
+	}
+	at := slices.IndexFunc(over.failing, func(failure string) bool {
+		controllers := over.failers[failure]
+		return c.isExpected(failure) && (len(controllers) == 0 || slices.Contains(controllers, "") || undoneBy(controllers))
+	})
 	reason, failure := "", ""
-	if at := slices.IndexFunc(over.failing, c.isExpected); at >= 0 {
+	switch { // what other controllers have left undone may follow from that
+	case at >= 0:
 		reason = "the operator keeps failing, as it does undisturbed: " + shortened(c.expected(over.failing[at]))
 		failure = plain(over.failing[at])
-	} else if over.backsOff {
+	case over.backsOff:
 		reason = tooLate
-	} else if late := c.lateControllers(over.timers); slices.ContainsFunc(wrong, func(o *Observation) bool { return o.isUndone() && c.mayWrite(late, o) }) {
-		reason = timerTooLate // what other controllers have left undone may follow from that
-	}
-	if reason == "" {
-		return wrong, ""
+	case undoneBy(c.lateControllers(over.timers)):
+		reason = timerTooLate
 	}
 	for _, o := range wrong {
 		switch {
-		case o.Verdict == "unsettled": // as undisturbed
-		case !o.isUndone(), failure != "" && (c.precedes(o, failure) || c.skipped(o, moments)):
+		case o.Verdict == "unsettled" && (reason != "" || slices.ContainsFunc(over.failing, c.isExpected)): // as undisturbed
+		case reason == "", !o.isUndone(), failure != "" && (c.precedes(o, failure) || c.skipped(o, moments)):
 			blamed = append(blamed, o)
 		default:
 			excused = reason

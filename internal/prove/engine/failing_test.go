@@ -108,6 +108,43 @@ func TestWhatFollowsFromALateTimer(t *testing.T) {
 	}
 }
 
+// TestControllersThatAlwaysFail is about an operator with two controllers, one of which fails undisturbed as well.
+func TestControllersThatAlwaysFail(t *testing.T) {
+	const failure, news = "connecting to victory-client:2181: no such host", "the quota is used up"
+	crew, deployment := missing("Crew"), missing("Deployment")
+	retries := &Observation{Verdict: "unsettled"}
+	for about, test := range map[string]struct {
+		failers       map[string][]string
+		wrong, blamed []*Observation
+	}{
+		"the writer":                     {map[string][]string{failure: {"frigate"}}, []*Observation{crew}, nil},
+		"another one":                    {map[string][]string{failure: {"frigate"}}, []*Observation{deployment}, []*Observation{deployment}},
+		"one of two":                     {map[string][]string{failure: {"frigate", "crew"}}, []*Observation{deployment}, nil},
+		"what follows":                   {map[string][]string{failure: {"frigate"}}, []*Observation{crew, deployment}, nil},
+		"it is not known who":            {nil, []*Observation{deployment}, nil},
+		"it is unmarked":                 {map[string][]string{failure: {""}}, []*Observation{deployment}, nil},
+		"it is not known who writes":     {map[string][]string{failure: {"frigate"}}, []*Observation{missing("Pod")}, nil},
+		"the writer, at something else":  {map[string][]string{failure: {"frigate"}, news: {"crew"}}, []*Observation{deployment}, []*Observation{deployment}},
+		"retrying it is no news":         {map[string][]string{failure: {"frigate"}}, []*Observation{retries}, nil},
+		"retrying it is, and another is": {map[string][]string{failure: {"frigate"}}, []*Observation{retries, deployment}, []*Observation{deployment}},
+	} {
+		c := sailing()
+		c.failing = map[string]string{}
+		c.learnFailing([]string{failure})
+		c.reference[0].writes = []write{
+			{Moment: Moment{Verb: "create", Namespace: "default", Name: "victory"}, object: "Crew", controller: "frigate"},
+			{Moment: Moment{Verb: "create", Namespace: "default", Name: "victory"}, object: "Deployment", controller: "crew"},
+		}
+		over := failing(failure)
+		if over.failers = test.failers; test.failers[news] != nil {
+			over.failing = append(over.failing, news)
+		}
+		if blamed, excused := c.excuse(test.wrong, over, nil); !slices.Equal(blamed, test.blamed) || (excused != "") != (len(blamed) == 0 && test.wrong[0] != retries) {
+			t.Errorf("%s: blamed for %v, excused by %q", about, blamed, excused)
+		}
+	}
+}
+
 // TestWhatComesBeforeTheFailure has an operator that fails in each reconcile, after it has resized a claim.
 func TestWhatComesBeforeTheFailure(t *testing.T) {
 	const failure = "connecting to victory-client:2181, attempt 7: no such host"
@@ -197,6 +234,7 @@ func TestErrorsOfAnOperatorThatIsStuck(t *testing.T) {
 	failed := reconciled(lens.Reconcile{ID: 1, Error: "not now"})
 	got := following(repeat(9, failed)...).outlook(time.Now(), nearFuture, nil)
 	expectLines(t, got.failing, "not now")
+	expectLines(t, got.failers["not now"], failed[0].Reconcile.Controller)
 	got = following(failed...).outlook(time.Now(), nearFuture, nil)
 	expectLines(t, got.failing)
 }
