@@ -240,12 +240,13 @@ func (a *activity) heal() {
 type outlook struct {
 	last    time.Time
 	running int
-	blind   bool      // a watch has ended and was not begun again yet
-	due     time.Time // of the next appointment that matters; zero if there is none
-	stuck   bool      // something is retried and keeps failing
-	failing []string  // with these errors
-	timer   bool      // it does something in the next minute by itself
-	retries bool      // it tries again when it is due, whatever was said about how far ahead that may be
+	blind   bool                // a watch has ended and was not begun again yet
+	due     time.Time           // of the next appointment that matters; zero if there is none
+	stuck   bool                // something is retried and keeps failing
+	failing []string            // with these errors
+	failers map[string][]string // the controllers that fail with them
+	timer   bool                // it does something in the next minute by itself
+	retries bool                // it tries again when it is due, whatever was said about how far ahead that may be
 	news    <-chan struct{}
 }
 
@@ -254,11 +255,11 @@ type outlook struct {
 func (a *activity) outlook(now time.Time, ahead time.Duration, expected func(failure string) bool) outlook {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	r := outlook{last: a.last, running: len(a.running), news: a.news}
+	r := outlook{last: a.last, running: len(a.running), news: a.news, failers: map[string][]string{}}
 	for _, one := range a.watching {
 		r.blind = r.blind || one.open == 0 && (one.informs || now.Sub(one.ended) < longPause)
 	}
-	for _, meeting := range a.next {
+	for who, meeting := range a.next {
 		switch {
 		case meeting.due.IsZero():
 		case meeting.idle > mostTimers:
@@ -267,6 +268,7 @@ func (a *activity) outlook(now time.Time, ahead time.Duration, expected func(fai
 			r.stuck = true
 			if meeting.err != "" {
 				r.failing = append(r.failing, meeting.err)
+				r.failers[meeting.err] = append(r.failers[meeting.err], who.controller)
 			}
 		case meeting.due.Sub(now) > ahead && !meeting.healed && !meeting.conflicts() && !meeting.surprises(expected):
 			r.timer = r.timer || meeting.failures == 0 && meeting.due.Sub(now) <= longestPause

@@ -100,8 +100,10 @@ type campaign struct {
 	// unseenBefore are objects of the scenario that are there before the first step, although before does not have them.
 	unseenBefore world.State
 	// failing are the errors at which the operator is stuck undisturbed, by what is the same about them each time.
-	failing  map[string]string
-	learning sync.Mutex // of failing
+	failing map[string]string
+	// failingRestarted are those at which it is stuck after restarts only, which is a finding.
+	failingRestarted map[string]bool
+	learning         sync.Mutex // of both
 	// denied is what the operator's role does not allow it undisturbed, by the title of the finding.
 	denied map[string]bool
 	// spins says that the operator reconciles without a pause undisturbed.
@@ -171,7 +173,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if o.Settling == (Settling{}) {
 		o.Settling = DefaultSettling
 	}
-	c := &campaign{o: o, saved: &snapshots{}, elections: &elections{}, restless: map[string]bool{}, failing: map[string]string{}, denied: map[string]bool{}, own: map[string]bool{}, anyAge: map[lens.Resource]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
+	c := &campaign{o: o, saved: &snapshots{}, elections: &elections{}, restless: map[string]bool{}, failing: map[string]string{}, denied: map[string]bool{}, own: map[string]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
 	began := time.Now()
 	dir, err := os.MkdirTemp(o.StateDir, "campaign-")
 	if err != nil {

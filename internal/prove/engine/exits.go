@@ -69,6 +69,11 @@ func (c *campaign) learnRestarts(checkpoint int, all []*restarted) {
 	}
 	for _, one := range lasted {
 		c.mask.Learn(c.reference[checkpoint-1].shape, one.shape)
-		c.learnFailing(one.failing)
+		if !one.fails { // else it excuses nothing
+			c.learnFailing(one.failing)
+		}
+	}
+	if !slices.ContainsFunc(lasted, func(one *restarted) bool { return !one.fails }) {
+		c.learnRestartFailures(lasted)
 	}
 }

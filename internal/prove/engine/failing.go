@@ -48,6 +48,25 @@ func (c *campaign) failsAsUndisturbed(over rested) bool {
 	return len(over.failing) > 0 && !slices.ContainsFunc(over.failing, func(one string) bool { return !c.isExpected(one) })
 }
 
+// learnRestartFailures keeps at which errors the operator is stuck after restarts, which is a finding.
+func (c *campaign) learnRestartFailures(all []*restarted) {
+	c.learning.Lock()
+	defer c.learning.Unlock()
+	if c.failingRestarted == nil {
+		c.failingRestarted = map[string]bool{}
+	}
+	for _, one := range all {
+		for _, failure := range one.failing {
+			c.failingRestarted[plain(failure)] = true
+		}
+	}
+}
+
+// failsAsRestarted reports whether the operator is stuck, and only at errors at which it is stuck after any restart.
+func (c *campaign) failsAsRestarted(over rested) bool {
+	return len(over.failing) > 0 && !slices.ContainsFunc(over.failing, func(one string) bool { return !c.failingRestarted[plain(one)] })
+}
+
 // failures are the errors at which the operator is stuck undisturbed, for the report.
 func (c *campaign) failures() []string { return slices.Sorted(maps.Values(c.failing)) }
 
@@ -58,25 +77,30 @@ const tooLate = "the operator backs off from errors, and its next attempt is lat
 const timerTooLate = "the operator waits with a timer that is later than a step may take: raise settle.bound in the scenario"
 
 // excuse leaves out of what is wrong what the operator may only have left undone because it is stuck at the same error
-// as undisturbed, or because its next attempt is too late to wait for, and says so. What it has done is judged, and what
-// it has passed by without doing it. The moments are the writes of the step.
+// as undisturbed, or because its next attempt is too late to wait for, and says so. It must be a controller that writes some of that.
+// What it has done is judged, and what it has passed by without doing it. The moments are the writes of the step.
 func (c *campaign) excuse(wrong []*Observation, over rested, moments []seenMoment) (blamed []*Observation, excused string) {
+	undoneBy := func(controllers []string) bool {
+		return slices.ContainsFunc(wrong, func(o *Observation) bool { return o.isUndone() && c.mayWrite(controllers, o) })
+	}
+	at := slices.IndexFunc(over.failing, func(failure string) bool {
+		controllers := over.failers[failure]
+		return c.isExpected(failure) && (len(controllers) == 0 || slices.Contains(controllers, "") || undoneBy(controllers))
+	})
 	reason, failure := "", ""
-	if at := slices.IndexFunc(over.failing, c.isExpected); at >= 0 {
+	switch { // what other controllers have left undone may follow from that
+	case at >= 0:
 		reason = "the operator keeps failing, as it does undisturbed: " + shortened(c.expected(over.failing[at]))
 		failure = plain(over.failing[at])
-	} else if over.backsOff {
+	case over.backsOff:
 		reason = tooLate
-	} else if late := c.lateControllers(over.timers); slices.ContainsFunc(wrong, func(o *Observation) bool { return o.isUndone() && c.mayWrite(late, o) }) {
-		reason = timerTooLate // what other controllers have left undone may follow from that
-	}
-	if reason == "" {
-		return wrong, ""
+	case undoneBy(c.lateControllers(over.timers)):
+		reason = timerTooLate
 	}
 	for _, o := range wrong {
 		switch {
-		case o.Verdict == "unsettled": // as undisturbed
-		case !o.isUndone(), failure != "" && (c.precedes(o, failure) || c.skipped(o, moments)):
+		case o.Verdict == "unsettled" && (reason != "" || slices.ContainsFunc(over.failing, c.isExpected)): // as undisturbed
+		case reason == "", !o.isUndone(), failure != "" && (c.precedes(o, failure) || c.skipped(o, moments)):
 			blamed = append(blamed, o)
 		default:
 			excused = reason

@@ -56,29 +56,33 @@ func TestTimersThatAreTooLate(t *testing.T) {
 	timer := func(controller string, after time.Duration) map[string]time.Duration {
 		return map[string]time.Duration{controller: after}
 	}
+	const unmarked = "unmarked"
 	for about, test := range map[string]struct {
 		undisturbed, now map[string]time.Duration
-		writer           string // of the Service
+		writer           string // of the Service; empty if nothing writes it undisturbed
 		excused          bool
 	}{
-		"only disturbed":                 {nil, timer("frigate", time.Minute), "", true},
-		"its writer, only disturbed":     {nil, timer("frigate", time.Minute), "frigate", true},
-		"another, only disturbed":        {nil, timer("frigate", time.Minute), "crew", false},
-		"always":                         {timer("frigate", time.Minute), timer("frigate", time.Minute), "", false},
-		"undisturbed it was shorter":     {timer("frigate", 28*time.Second), timer("frigate", 40*time.Second), "", false},
-		"undisturbed it was longer":      {timer("frigate", 3*time.Minute), timer("frigate", time.Minute), "", false},
-		"undisturbed it was much longer": {timer("frigate", 10*time.Minute), timer("frigate", time.Minute), "", true},
-		"undisturbed it was hours":       {timer("frigate", 0), timer("frigate", 10*time.Minute), "", true},
-		"one of two always":              {timer("frigate", time.Minute), map[string]time.Duration{"crew": time.Minute, "frigate": time.Minute}, "", true},
-		"within a step":                  {nil, timer("frigate", 20*time.Second), "", false},
-		"never":                          {nil, nil, "", false},
-		"only undisturbed, at all":       {timer("frigate", time.Minute), nil, "", false},
+		"only disturbed":                        {nil, timer("frigate", time.Minute), "", true},
+		"its writer, only disturbed":            {nil, timer("frigate", time.Minute), "frigate", true},
+		"another, only disturbed":               {nil, timer("frigate", time.Minute), "crew", false},
+		"always":                                {timer("frigate", time.Minute), timer("frigate", time.Minute), "", false},
+		"undisturbed it was shorter":            {timer("frigate", 28*time.Second), timer("frigate", 40*time.Second), "", false},
+		"undisturbed it was longer":             {timer("frigate", 3*time.Minute), timer("frigate", time.Minute), "", false},
+		"undisturbed it was much longer":        {timer("frigate", 10*time.Minute), timer("frigate", time.Minute), "", true},
+		"undisturbed it was hours":              {timer("frigate", 0), timer("frigate", 10*time.Minute), "", true},
+		"one of two always":                     {timer("frigate", time.Minute), map[string]time.Duration{"crew": time.Minute, "frigate": time.Minute}, "", true},
+		"within a step":                         {nil, timer("frigate", 20*time.Second), "", false},
+		"never":                                 {nil, nil, "", false},
+		"never, and the writer is unknown":      {nil, nil, unmarked, false},
+		"only disturbed, the writer is unknown": {nil, timer("frigate", time.Minute), unmarked, true},
+		"always, and the writer is unknown":     {timer("frigate", time.Minute), timer("frigate", time.Minute), unmarked, false},
+		"only undisturbed, at all":              {timer("frigate", time.Minute), nil, "", false},
 	} {
 		c := sailing()
 		c.o.Settling = DefaultSettling
 		c.reference[0].rested.timers = test.undisturbed
 		if test.writer != "" {
-			c.reference[0].writes = []write{{Moment: Moment{Verb: "create", Namespace: namespace, Name: name}, object: kind, controller: test.writer}}
+			c.reference[0].writes = []write{{Moment: Moment{Verb: "create", Namespace: namespace, Name: name}, object: kind, controller: strings.TrimPrefix(test.writer, unmarked)}}
 		}
 		blamed, excused := c.excuse([]*Observation{undone, deleted}, rested{timers: test.now}, nil)
 		if (excused == timerTooLate) != test.excused || slices.Contains(blamed, undone) == test.excused || !slices.Contains(blamed, deleted) {
@@ -101,6 +105,43 @@ func TestWhatFollowsFromALateTimer(t *testing.T) {
 	}
 	if blamed, excused := c.excuse([]*Observation{missing("Deployment")}, late, nil); len(blamed) != 1 || excused != "" {
 		t.Errorf("blamed for %v, excused by %q", blamed, excused)
+	}
+}
+
+// TestControllersThatAlwaysFail is about an operator with two controllers, one of which fails undisturbed as well.
+func TestControllersThatAlwaysFail(t *testing.T) {
+	const failure, news = "connecting to victory-client:2181: no such host", "the quota is used up"
+	crew, deployment := missing("Crew"), missing("Deployment")
+	retries := &Observation{Verdict: "unsettled"}
+	for about, test := range map[string]struct {
+		failers       map[string][]string
+		wrong, blamed []*Observation
+	}{
+		"the writer":                     {map[string][]string{failure: {"frigate"}}, []*Observation{crew}, nil},
+		"another one":                    {map[string][]string{failure: {"frigate"}}, []*Observation{deployment}, []*Observation{deployment}},
+		"one of two":                     {map[string][]string{failure: {"frigate", "crew"}}, []*Observation{deployment}, nil},
+		"what follows":                   {map[string][]string{failure: {"frigate"}}, []*Observation{crew, deployment}, nil},
+		"it is not known who":            {nil, []*Observation{deployment}, nil},
+		"it is unmarked":                 {map[string][]string{failure: {""}}, []*Observation{deployment}, nil},
+		"it is not known who writes":     {map[string][]string{failure: {"frigate"}}, []*Observation{missing("Pod")}, nil},
+		"the writer, at something else":  {map[string][]string{failure: {"frigate"}, news: {"crew"}}, []*Observation{deployment}, []*Observation{deployment}},
+		"retrying it is no news":         {map[string][]string{failure: {"frigate"}}, []*Observation{retries}, nil},
+		"retrying it is, and another is": {map[string][]string{failure: {"frigate"}}, []*Observation{retries, deployment}, []*Observation{deployment}},
+	} {
+		c := sailing()
+		c.failing = map[string]string{}
+		c.learnFailing([]string{failure})
+		c.reference[0].writes = []write{
+			{Moment: Moment{Verb: "create", Namespace: "default", Name: "victory"}, object: "Crew", controller: "frigate"},
+			{Moment: Moment{Verb: "create", Namespace: "default", Name: "victory"}, object: "Deployment", controller: "crew"},
+		}
+		over := failing(failure)
+		if over.failers = test.failers; test.failers[news] != nil {
+			over.failing = append(over.failing, news)
+		}
+		if blamed, excused := c.excuse(test.wrong, over, nil); !slices.Equal(blamed, test.blamed) || (excused != "") != (len(blamed) == 0 && test.wrong[0] != retries) {
+			t.Errorf("%s: blamed for %v, excused by %q", about, blamed, excused)
+		}
 	}
 }
 
@@ -193,6 +234,7 @@ func TestErrorsOfAnOperatorThatIsStuck(t *testing.T) {
 	failed := reconciled(lens.Reconcile{ID: 1, Error: "not now"})
 	got := following(repeat(9, failed)...).outlook(time.Now(), nearFuture, nil)
 	expectLines(t, got.failing, "not now")
+	expectLines(t, got.failers["not now"], failed[0].Reconcile.Controller)
 	got = following(failed...).outlook(time.Now(), nearFuture, nil)
 	expectLines(t, got.failing)
 }

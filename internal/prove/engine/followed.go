@@ -231,7 +231,7 @@ func wordsOf(object *unstructured.Unstructured) map[string]string {
 	return words
 }
 
-type conditionWords struct{ kind, status, message string }
+type conditionWords struct{ kind, status, reason, message string }
 
 func conditionsOf(object *unstructured.Unstructured) (all []conditionWords) {
 	list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
@@ -241,7 +241,7 @@ func conditionsOf(object *unstructured.Unstructured) (all []conditionWords) {
 			value, _ := fields[name].(string)
 			return value
 		}
-		all = append(all, conditionWords{text("type"), text("status"), text("reason") + "\n" + text("message")})
+		all = append(all, conditionWords{text("type"), text("status"), text("reason"), text("message")})
 	}
 	return all
 }
@@ -258,9 +258,13 @@ func isUnhealthy(subjects []*unstructured.Unstructured, m *made) bool {
 	})
 }
 
+const refusalWords = `can ?not|can't|could not|unable|immutable|forbidden|(must|may) not|not (supported|allowed|permitted|possible|changed)|unsupported|ignor|invalid|refus|reject|fail|error|recreate|denied|degraded|stalled|blocked`
+
 var (
 	// refusing are words of messages about a change that is not carried out.
-	refusing = regexp.MustCompile(`(?i)\b(can ?not|can't|could not|immutable|forbidden|not (supported|allowed|permitted|possible|changed)|unsupported|ignor|invalid|refus|reject|fail|error|recreate|pending|denied)`)
+	refusing = regexp.MustCompile(`(?i)\b(` + refusalWords + `|pending)`)
+	// troubled are such words in reasons, phases and the names of conditions. There, something that is pending is still at work.
+	troubled = regexp.MustCompile(`(?i)\b(` + refusalWords + `|required)`)
 	// harmless is a message that there is nothing of the kind, such as "0 failed" or "no pods are pending".
 	harmless = regexp.MustCompile(`(?i)\b(0|no|none|without)\b( [a-z]+){0,2} (fail|error|pending|ignored|rejected|invalid)`)
 	// clauses are parted by these.
@@ -269,10 +273,16 @@ var (
 	counted = regexp.MustCompile(`\S*\d\S*`)
 )
 
+// spaced writes the words of a name apart.
+func spaced(name string) string { return humps.ReplaceAllString(name, "$1 $2") }
+
 // refusalsIn returns the clauses of messages that speak of a change that is not carried out, without what is different each time.
 func refusalsIn(object *unstructured.Unstructured) map[string]bool {
 	found := map[string]bool{}
 	for _, one := range conditionsOf(object) {
+		if reason := spaced(one.reason); troubled.MatchString(harmless.ReplaceAllString(reason, "")) {
+			found[reason] = true
+		}
 		for _, clause := range clauseEnd.Split(one.message, -1) {
 			if refusing.MatchString(harmless.ReplaceAllString(clause, "")) {
 				found[counted.ReplaceAllString(strings.TrimSpace(clause), "#")] = true

@@ -191,6 +191,15 @@ func TestReportedChanges(t *testing.T) {
 	if saysSo(subjects, now, then) {
 		t.Error("another reason makes the same message a report")
 	}
+	for reason, want := range map[string]bool{"UpdateFailed": true, "ImmutableField": true, "RestartRequired": true, "Updating": false, "PodsPending": false, "NoErrors": false} {
+		_, object := find(now.state, subject)
+		if err := unstructured.SetNestedSlice(object.Object, []any{map[string]any{"type": "Ready", "status": "False", "reason": reason}}, "status", "conditions"); err != nil {
+			t.Fatal(err)
+		}
+		if got := saysSo(subjects, now, then); got != want {
+			t.Errorf("the reason %s is a report: %v", reason, got)
+		}
+	}
 	if isUnhealthy(subjects, frigateSaying(t, "Ready True")) || !isUnhealthy(subjects, frigateSaying(t, "Ready False")) {
 		t.Error("health is wrong")
 	}

@@ -7,11 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -105,6 +104,9 @@ func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) 
 		return nil, err
 	}
 	m = r.made(over)
+	if m.warnings, err = r.warnings(ctx); err != nil {
+		return nil, err
+	}
 	wrong := slices.DeleteFunc(r.healthOf(0, over), func(o *Observation) bool { return o.Verdict == "unsettled" }) // it may only be slow
 	if len(wrong) > 0 {
 		unwell(r, wrong)
@@ -223,10 +225,13 @@ func (r *run) judgeChange(ctx context.Context, p *Plan, fresh *made, hide *compa
 	r.board.step(nil)
 	before := r.world.State()
 	about := c.changeIn(p, before)
-	since := time.Time{} // what was reported in the steps before counts
+	said, since := map[string]bool{}, time.Time{} // what was reported in the steps before counts
 	if p.Variant != unchanged {
 		d, err := feed(r, p)
 		if err != nil {
+			return nil, "", err
+		}
+		if said, err = r.warnings(ctx); err != nil {
 			return nil, "", err
 		}
 		since = time.Now().Add(-time.Second) // times in events are in seconds
@@ -244,7 +249,8 @@ func (r *run) judgeChange(ctx context.Context, p *Plan, fresh *made, hide *compa
 	}
 	now := r.made(over)
 	found, status := c.deviates(p, now, fresh, hide), c.statusDeviates(now, fresh, hide)
-	reported, err := r.reports(ctx, p.Step-1, now, fresh, found, status, since)
+	maps.Copy(said, fresh.warnings)
+	reported, err := r.reports(ctx, p.Step-1, now, fresh, &differing{found, status}, said, since)
 	if err != nil || reported || over.busy {
 		return nil, "", err
 	}
@@ -254,42 +260,6 @@ func (r *run) judgeChange(ctx context.Context, p *Plan, fresh *made, hide *compa
 	}
 	wrong, excused = c.excuse(wrong, over, r.board.writes())
 	return wrong, excused, nil
-}
-
-// reports tests whether a user can see that a change was not carried out, or why. It also does if the fresh start has not
-// succeeded either, although the step before the change had. Found is what differs in objects, and status what differs in the status of
-// custom resources.
-func (r *run) reports(ctx context.Context, step int, now, fresh *made, found, status []compare.Difference, since time.Time) (bool, error) {
-	subjects := r.campaign.o.Subjects
-	switch {
-	case isUnhealthy(subjects, fresh) && !isUnhealthy(subjects, r.campaign.learnedMade(step)):
-		return true, nil
-	case len(found) > 0 && len(status) > 0: // a condition differs as well
-		return true, nil
-	case saysSo(subjects, now, fresh):
-		return true, nil
-	}
-	var events corev1.EventList
-	if err := r.objects.List(ctx, &events); err != nil {
-		return false, fmt.Errorf("listing events: %w", err)
-	}
-	return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
-		about := nameOf(e.InvolvedObject.Kind, e.InvolvedObject.Namespace, e.InvolvedObject.Name)
-		concerns := r.campaign.isSubject(about) || slices.ContainsFunc(found, func(d compare.Difference) bool { return d.Object == about })
-		return concerns && isReport(&e, since)
-	}), nil
-}
-
-// isReport reports whether an event since a time warns of more than a conflict, which the next attempt solves.
-func isReport(e *corev1.Event, since time.Time) bool {
-	at := e.LastTimestamp.Time
-	if at.IsZero() {
-		at = e.EventTime.Time
-	}
-	if e.Series != nil && e.Series.LastObservedTime.After(at) {
-		at = e.Series.LastObservedTime.Time
-	}
-	return e.Type == corev1.EventTypeWarning && !at.Before(since) && !strings.Contains(e.Message, conflicting)
 }
 
 // changeIn describes the change of a plan.

@@ -25,23 +25,38 @@ func TestReports(t *testing.T) {
 			InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: "default", Name: name}, LastTimestamp: metav1.NewTime(at),
 		}
 	}
+	from := func(component string, e *corev1.Event) *corev1.Event {
+		e.Source.Component = component
+		return e
+	}
 	service := []compare.Difference{{Object: "Service default/a", Path: "spec.port", Want: "81", Got: "80"}}
+	said := map[string]bool{"|cannot shrink": true}
 	for name, test := range map[string]struct {
 		before, now, fresh string // the condition before the change, after it, and after the fresh start
 		found              []compare.Difference
 		event              *corev1.Event
 		want               bool
+		said               map[string]bool
 	}{
-		"nothing":                                 {"Ready True", "Ready True", "Ready True", service, nil, false},
-		"neither side succeeds":                   {"Ready True", "Ready False", "Ready False", service, nil, true},
-		"it is never ready":                       {"Ready False", "Ready False", "Ready False", service, nil, false},
-		"a condition":                             {"Ready True", "Ready False", "Ready True", service, nil, true},
-		"only a condition differs":                {"Ready True", "Ready False", "Ready True", nil, nil, false},
-		"a message":                               {"Ready True", "Ready True the port cannot be changed", "Ready True", service, nil, true},
-		"a warning about the custom resource":     {"Ready True", "Ready True", "Ready True", service, warning("Frigate", "a", began), true},
-		"a warning about the object":              {"Ready True", "Ready True", "Ready True", service, warning("Service", "a", began), true},
-		"a warning about another object":          {"Ready True", "Ready True", "Ready True", service, warning("Service", "b", began), false},
-		"a warning from a time before the change": {"Ready True", "Ready True", "Ready True", service, warning("Frigate", "a", began.Add(-time.Second)), false},
+		"nothing":                                 {"Ready True", "Ready True", "Ready True", service, nil, false, nil},
+		"neither side succeeds":                   {"Ready True", "Ready False", "Ready False", service, nil, true, nil},
+		"it is never ready":                       {"Ready False", "Ready False", "Ready False", service, nil, false, nil},
+		"it is not ready any more":                {"Ready True", "Ready False", "Ready True", service, nil, false, nil},
+		"only a condition differs":                {"Ready True", "Ready False", "Ready True", nil, nil, false, nil},
+		"a message":                               {"Ready True", "Ready True the port cannot be changed", "Ready True", service, nil, true, nil},
+		"a warning about the custom resource":     {"Ready True", "Ready True", "Ready True", service, warning("Frigate", "a", began), true, nil},
+		"a warning about the object":              {"Ready True", "Ready True", "Ready True", service, warning("Service", "a", began), true, nil},
+		"a warning about another object":          {"Ready True", "Ready True", "Ready True", service, warning("Service", "b", began), false, nil},
+		"a warning from a time before the change": {"Ready True", "Ready True", "Ready True", service, warning("Frigate", "a", began.Add(-time.Second)), false, nil},
+		"it is still at work":                     {"Ready True", "Ready False 2 of 3 pods are updated", "Ready True", service, nil, false, nil},
+		"a condition":                             {"Ready True", "Stalled True", "Ready True", service, nil, true, nil},
+		"a condition of the operator's own":       {"Ready True", "ResizeFailed True", "Ready True", service, nil, true, nil},
+		"a condition that is not true":            {"Ready True", "ResizeFailed Unknown", "Ready True", service, nil, false, nil},
+		"it is not ready, and says why":           {"Ready True", "Ready False volume claims cannot be changed", "Ready True", service, nil, true, nil},
+		"only a condition about trouble":          {"Ready True", "Stalled True", "Ready True", nil, nil, false, nil},
+		"a warning of the operator":               {"Ready True", "Ready True", "Ready True", service, from("frigate-controller", warning("Service", "a", began)), true, nil},
+		"a warning of Kubernetes":                 {"Ready True", "Ready True", "Ready True", service, from("horizontal-pod-autoscaler", warning("Service", "a", began)), false, nil},
+		"a warning that is no news":               {"Ready True", "Ready True", "Ready True", service, warning("Frigate", "a", began), false, said},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &campaign{mask: compare.NewMask(), reference: []*stage{{state: frigateSaying(t, test.before).state}}}
@@ -54,11 +69,23 @@ func TestReports(t *testing.T) {
 			}
 			r := &run{campaign: c, objects: objects.Build()}
 			now, fresh := frigateSaying(t, test.now), frigateSaying(t, test.fresh)
-			got, err := r.reports(t.Context(), 0, now, fresh, test.found, c.statusDeviates(now, fresh, nil), began)
+			got, err := r.reports(t.Context(), 0, now, fresh, &differing{test.found, c.statusDeviates(now, fresh, nil)}, test.said, began)
 			if err != nil || got != test.want {
 				t.Errorf("reported: %v (%v), not %v", got, err, test.want)
 			}
 		})
+	}
+}
+
+// TestWarningsThatAreKnown is about an operator that warns each time.
+func TestWarningsThatAreKnown(t *testing.T) {
+	event := func(name, kind, reason, message string) *corev1.Event {
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Type: kind, Reason: reason, Message: message}
+	}
+	r := &run{objects: fake.NewClientBuilder().WithObjects(event("a", "Warning", "NoBackup", "no backup since 7 days"), event("b", "Normal", "Created", "created")).Build()}
+	said, err := r.warnings(t.Context())
+	if err != nil || len(said) != 1 || !said[wordsOfEvent(event("c", "Warning", "NoBackup", "no backup since 8 days"))] {
+		t.Errorf("got %v (%v)", said, err)
 	}
 }
 
@@ -74,20 +101,20 @@ func TestStatusThatDiffersAnyway(t *testing.T) {
 	r := &run{campaign: c, objects: fake.NewClientBuilder().Build()}
 	service := []compare.Difference{{Object: "Service default/a", Path: "spec.port", Want: "81", Got: "80"}}
 	for name, test := range map[string]struct {
-		conditions []string
-		differs    bool
+		conditions        []string
+		differs, reported bool
 	}{
-		"as before":                         {[]string{"Ready True", "Resized True"}, false},
-		"also differs between equal runs":   {[]string{"Ready True", "Resized True", "Synced True"}, false},
-		"another condition":                 {[]string{"Ready False", "Resized True"}, true},
-		"another condition, and not before": {[]string{"Ready True", "Stalled True"}, true},
+		"as before":                         {[]string{"Ready True", "Resized True"}, false, false},
+		"also differs between equal runs":   {[]string{"Ready True", "Resized True", "Synced True"}, false, false},
+		"another condition":                 {[]string{"Ready False", "Resized True"}, true, false},
+		"another condition, and not before": {[]string{"Ready True", "Stalled True"}, true, true},
 	} {
 		now := frigateSaying(t, test.conditions...)
 		if got := c.agree(&Plan{Step: 1}, now, fresh, hide); got == test.differs {
 			t.Errorf("%s: agrees: %v", name, got)
 		}
-		reported, err := r.reports(t.Context(), 0, now, fresh, service, c.statusDeviates(now, fresh, hide), time.Time{})
-		if err != nil || reported != test.differs {
+		reported, err := r.reports(t.Context(), 0, now, fresh, &differing{service, c.statusDeviates(now, fresh, hide)}, nil, time.Time{})
+		if err != nil || reported != test.reported {
 			t.Errorf("%s: reported: %v (%v)", name, reported, err)
 		}
 	}

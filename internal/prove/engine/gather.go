@@ -28,6 +28,7 @@ type gathering struct {
 	findings map[string]*finding
 	order    []string
 	skipped  map[string]*report.NotTried
+	tried    map[string]bool // plans that were run, by their IDs
 	planned  int
 	begun    int
 	ran      int
@@ -43,14 +44,33 @@ const mostBroken = 5
 // finding is a cause, and the runs that show it.
 type finding struct {
 	report.Finding
-	plan *Plan
+	plan *Plan // the one that is run again
 	// queued is how often the plan was to be run again.
 	queued int
+	// others are further runs that show it, and adopted is how many of them took the place of a plan that was refuted.
+	others  []showing
+	adopted int
 }
+
+// showing is a run that shows a finding.
+type showing struct {
+	plan  *Plan
+	seen  *Observation
+	story []report.Line
+}
+
+// mostAdopted is how many further plans are run again if the first one was refuted: what one moment shows by chance, another may
+// show each time.
+const mostAdopted = 2
 
 // isOpen reports whether a finding is neither confirmed nor refuted, and may be tried again.
 func (f *finding) isOpen() bool {
 	return f.Again < confirmations && f.Replays-f.Again < confirmations && f.queued < mostReplays
+}
+
+// isRefuted reports whether a finding did not happen again when its plan was.
+func (f *finding) isRefuted() bool {
+	return f.Again < confirmations && f.Replays-f.Again >= confirmations
 }
 
 // isFlaky reports whether a finding of a plan may be an accident. One that was never refuted, but could only be tried again once, is
@@ -59,20 +79,20 @@ func (f *finding) isFlaky(broken, interrupted bool) bool {
 	switch {
 	case f.Again >= confirmations:
 		return false
-	case f.Replays-f.Again >= confirmations: // it was refuted, whatever other runs showed
+	case f.isRefuted(): // whatever other runs showed
 		return true
 	case len(f.Runs) > confirmations:
 		return false
 	case broken: // what was seen may come from there
 		return true
 	case f.Replays == 0:
-		return !interrupted // the user did not want to wait for it
+		return !interrupted || f.adopted > 0 // else the user did not want to wait for it
 	}
 	return f.Replays > f.Again
 }
 
 func newGathering(c *campaign, began time.Time) *gathering {
-	g := &gathering{campaign: c, began: began, families: map[string]*report.Family{}, findings: map[string]*finding{}, skipped: map[string]*report.NotTried{}}
+	g := &gathering{campaign: c, began: began, families: map[string]*report.Family{}, findings: map[string]*finding{}, skipped: map[string]*report.NotTried{}, tried: map[string]bool{}}
 	for _, name := range append([]string{"undisturbed"}, Families...) {
 		g.families[name] = &report.Family{Name: name, Verdicts: map[string]int{}}
 	}
@@ -228,9 +248,10 @@ func (g *gathering) add(result *outcome) {
 	case !g.isBrokenLocked(): // else the campaign ends, even if a run that began before does not break down
 		g.broken = 0
 	}
-	if f := g.replayed(result); f != nil {
+	if g.replayed(result) || g.tried[id] { // another plan may have taken its place in the meantime
 		return
 	}
+	g.tried[id] = true
 	family := g.families[result.plan.Family]
 	g.ran++
 	family.Ran++
@@ -261,26 +282,45 @@ func (g *gathering) add(result *outcome) {
 		seen[o.Verdict] = true
 		family.Verdicts[o.Verdict]++
 		f := g.observe(o, id)
-		if f.plan == nil {
-			f.plan, f.Done, f.Story = result.plan, cmp.Or(o.Done, result.plan.Says), result.story
-			f.Replay = "opdock prove --replay " + f.ID
-			f.queued = 1
-			if !slices.Contains(g.again, result.plan) { // one run tries all that it showed again
-				g.again = append(g.again, result.plan)
-			}
+		if len(f.others) < mostAdopted {
+			f.others = append(f.others, showing{result.plan, o, result.story})
 		}
+		g.adopt(f)
 	}
 }
 
-// replayed notes a run that was made to confirm findings; nil if it was not.
-func (g *gathering) replayed(result *outcome) *finding {
-	var about *finding
+// adopt lets the next run that shows a finding be tried again, if there was none before or it was refuted.
+func (g *gathering) adopt(f *finding) {
+	if len(f.others) == 0 || f.plan != nil && (!f.isRefuted() || f.adopted >= mostAdopted) {
+		return
+	}
+	if f.plan != nil {
+		f.adopted++
+	}
+	next := f.others[0]
+	f.others = f.others[1:]
+	f.plan, f.Done, f.Story = next.plan, cmp.Or(next.seen.Done, next.plan.Says), next.story
+	f.describe(next.seen)
+	f.Replay = "opdock prove --replay " + f.ID
+	f.Replays, f.Again, f.queued = 0, 0, 1
+	if !slices.Contains(g.again, f.plan) { // one run tries all that it showed again
+		g.again = append(g.again, f.plan)
+	}
+}
+
+// describe tells what is wrong as a run has shown it.
+func (f *finding) describe(o *Observation) {
+	f.Title, f.Want, f.Got, f.Object, f.Fields, f.Where = o.Title, o.Want, o.Got, o.Object, o.Fields, o.Where
+}
+
+// replayed notes a run that was made to confirm findings, and reports whether it was.
+func (g *gathering) replayed(result *outcome) (replay bool) {
 	for _, name := range g.order {
 		f := g.findings[name]
 		if f.plan == nil || f.plan.ID() != result.plan.ID() {
 			continue
 		}
-		about = f
+		replay = true
 		if result.failed == nil && result.skipped == "" { // else it says nothing
 			f.Replays++
 			if slices.ContainsFunc(result.wrong, func(o *Observation) bool { return o.cause() == name }) {
@@ -293,8 +333,9 @@ func (g *gathering) replayed(result *outcome) *finding {
 				g.again = append(g.again, f.plan)
 			}
 		}
+		g.adopt(f)
 	}
-	return about
+	return replay
 }
 
 // observe finds or begins a finding.
@@ -304,9 +345,9 @@ func (g *gathering) observe(o *Observation, run string) *finding {
 	if f == nil {
 		sum := sha256.Sum256([]byte(cause))
 		f = &finding{Finding: report.Finding{
-			ID: o.Family + "-" + hex.EncodeToString(sum[:3]), Severity: o.Severity, Family: o.Family, Verdict: o.Verdict,
-			Title: o.Title, Want: o.Want, Got: o.Got, Object: o.Object, Fields: o.Fields, Where: o.Where, After: time.Since(g.began),
+			ID: o.Family + "-" + hex.EncodeToString(sum[:3]), Severity: o.Severity, Family: o.Family, Verdict: o.Verdict, After: time.Since(g.began),
 		}}
+		f.describe(o)
 		g.findings[cause] = f
 		g.order = append(g.order, cause)
 	}

@@ -32,7 +32,9 @@ type stage struct {
 	writes    []write
 	delivered []lens.Resource
 	passing   map[lens.Resource]passing
-	rested    rested
+	// anyAge are the resources of which a list of any age was taken: caches may begin with the first reconcile that needs them.
+	anyAge map[lens.Resource]bool
+	rested rested
 	// beforeDelete are the resources of which something was delivered before the operator deleted something.
 	beforeDelete map[lens.Resource]bool
 }
@@ -184,7 +186,7 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 		if err := r.lens.Flush(ctx); err != nil {
 			return nil, nil, err
 		}
-		c.learnLists(r.events(0))
+		c.anyAge = anyAgeIn(r.events(0))
 	}
 	for i := range c.o.Steps {
 		s, err := r.stage(ctx, i)
@@ -283,6 +285,7 @@ func (r *run) stage(ctx context.Context, i int) (*stage, error) {
 	events := r.events(since)
 	s.learnWrites(r.board.writes(), events, r.campaign.elections)
 	s.passing = passingIn(events)
+	s.anyAge = anyAgeIn(events)
 	return s, nil
 }
 

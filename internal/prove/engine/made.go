@@ -20,6 +20,8 @@ type made struct {
 	// written are the objects that it wrote, as nameOf names them.
 	written map[string]bool
 	over    rested
+	// warnings are the warnings after a fresh start.
+	warnings map[string]bool
 }
 
 // made returns what the operator of a run has made so far.

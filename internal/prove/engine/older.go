@@ -35,20 +35,27 @@ func takesAnyAge(r *lens.Request) bool {
 	return r.Verb == "list" && q != nil && q.ResourceVersion == "0" && (q.Match == "" || q.Match == "NotOlderThan") && !q.Continue
 }
 
-// learnLists keeps which resources the operator lists at any age when it starts.
-func (c *campaign) learnLists(events []*lens.Event) {
+// anyAgeIn returns which resources the operator lists at any age.
+func anyAgeIn(events []*lens.Event) map[lens.Resource]bool {
+	found := map[lens.Resource]bool{}
 	for _, e := range events {
 		if e.Request != nil && takesAnyAge(e.Request) {
-			c.anyAge[lens.Resource{Group: e.Request.Resource.Group, Resource: e.Request.Resource.Resource}] = true
+			found[lens.Resource{Group: e.Request.Resource.Group, Resource: e.Request.Resource.Resource}] = true
 		}
 	}
+	return found
+}
+
+// takesOlder reports whether the operator takes a list of a resource of any age, when it starts or later.
+func (c *campaign) takesOlder(resource lens.Resource) bool {
+	return c.anyAge[resource] || slices.ContainsFunc(c.reference, func(s *stage) bool { return s.anyAge[resource] })
 }
 
 func olderPlans(c *campaign) (plans []*Plan) {
 	subjects := c.subjectResources()
 	for step, s := range c.reference {
 		for _, resource := range s.delivered {
-			if !c.anyAge[resource] {
+			if !c.takesOlder(resource) {
 				continue
 			}
 			rank := 1 + s.viewRank(resource)
@@ -74,7 +81,7 @@ func deletionPlans(c *campaign, step int) (plans []*Plan) {
 		key, before := find(c.reference[step-1].state, subject)
 		_, after := find(c.reference[step].state, subject)
 		resource := lens.Resource{Group: key.Group, Resource: key.Resource}
-		if before == nil || after != nil || len(before.GetFinalizers()) == 0 || !c.anyAge[resource] || planned[resource] {
+		if before == nil || after != nil || len(before.GetFinalizers()) == 0 || !c.takesOlder(resource) || planned[resource] {
 			continue
 		}
 		planned[resource] = true

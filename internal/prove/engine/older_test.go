@@ -49,17 +49,21 @@ func TestOlderListsOnlyWhereClientsTakeThem(t *testing.T) {
 		return plans
 	}
 	c := sailing()
-	c.anyAge = map[lens.Resource]bool{}
 	list := func(resource string, query lens.Query) *lens.Event {
 		return &lens.Event{Request: &lens.Request{Verb: "list", Resource: lens.Resource{Group: "apps", Version: "v1", Resource: resource}, Query: &query}}
 	}
-	c.learnLists([]*lens.Event{list("deployments", lens.Query{}), {Read: &lens.Read{}}})
+	c.anyAge = anyAgeIn([]*lens.Event{list("deployments", lens.Query{}), {Read: &lens.Read{}}})
 	if got := older(c); len(got) > 0 {
 		t.Errorf("planned are %q", got)
 	}
-	c.learnLists([]*lens.Event{list("deployments", lens.Query{ResourceVersion: "0"})})
+	begins := anyAgeIn([]*lens.Event{list("deployments", lens.Query{ResourceVersion: "0"})})
+	c.anyAge = begins
 	if got := older(c); !slices.Equal(got, []string{"0 older-list deployments"}) {
 		t.Errorf("planned are %q", got)
+	}
+	c.anyAge, c.reference[1].anyAge = nil, begins
+	if got := older(c); !slices.Equal(got, []string{"0 older-list deployments"}) {
+		t.Errorf("if its cache begins later, planned are %q", got)
 	}
 }
 

@@ -122,8 +122,9 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 			act:       func(ctx context.Context) error { return r.createAll(ctx, slices.Concat(early, subjects)) },
 			heal:      func(ctx context.Context) error { return r.createOwn(ctx, late) },
 			nudge: func(ctx context.Context) error { // many look again after a minute or more
-				if timers := r.activity.timers(); len(timers) > 0 && len(c.lateControllers(timers)) == 0 {
-					return nil // these are as undisturbed
+				timers := r.activity.timers()
+				if len(timers) > 0 && len(c.lateControllers(timers)) == 0 && !isUnhealthy(subjects, &made{state: r.world.State()}) {
+					return nil // these are as undisturbed, and nobody says that something is missing
 				}
 				return r.nudge(ctx)
 			},

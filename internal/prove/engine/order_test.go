@@ -6,11 +6,13 @@ package engine
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/compare"
 	"github.com/opdock/opdock/internal/prove/world"
 )
@@ -125,5 +127,47 @@ func TestOrdersLeaveLaterStepsAlone(t *testing.T) {
 			}
 		}
 		expect("healed", test.ended)
+	}
+}
+
+// TestOperatorsThatWaitForWhatComesLate is about an operator that looks again after a minute, whatever it found.
+func TestOperatorsThatWaitForWhatComesLate(t *testing.T) {
+	for about, test := range map[string]struct {
+		ready       string
+		undisturbed time.Duration // the timer
+		now         time.Duration
+		nudged      bool
+	}{
+		"it always does, and waits":            {"False", time.Minute, time.Minute, true},
+		"it always does, and says all is well": {"True", time.Minute, time.Minute, false},
+		"only now":                             {"True", 0, time.Minute, true},
+		"it has no timer":                      {"True", 0, 0, true}, // but backs off
+	} {
+		victory, crew := sceneObject("Frigate", "victory"), sceneObject("Secret", "crew")
+		c := sceneOf([]*unstructured.Unstructured{victory}, []*unstructured.Unstructured{crew}, sceneState(victory, crew))
+		c.o.Settling = DefaultSettling
+		c.reference[0].rested.timers = map[string]time.Duration{"frigate": test.undisturbed}
+		live := victory.DeepCopy()
+		live.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": test.ready}}}
+		a := following(reconciled(lens.Reconcile{ID: 1, RequeueAfter: test.now})...)
+		r := &run{campaign: c, objects: fake.NewClientBuilder().WithObjects(live).Build(), world: world.Of(sceneState(live)), activity: a}
+		d, err := reorder(r, &Plan{Family: "order", Variant: "late"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := r.live(t.Context(), victory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.nudge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		after, err := r.live(t.Context(), victory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if nudged := after.GetResourceVersion() != before.GetResourceVersion(); nudged != test.nudged {
+			t.Errorf("%s: nudged: %v", about, nudged)
+		}
 	}
 }

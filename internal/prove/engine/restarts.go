@@ -45,8 +45,9 @@ func (c *campaign) restarts(ctx context.Context) (found []*Observation) {
 type restarted struct {
 	wrong []*Observation
 	shape compare.Shape
-	// failing are the errors at which the operator is stuck.
+	// failing are the errors at which the operator is stuck, and fails says that it is not without the restart.
 	failing []string
+	fails   bool
 	// ended says that the operator did not stay up. Then there is nothing to compare.
 	ended bool
 }
@@ -99,7 +100,21 @@ func (r *run) afterRestart(ctx context.Context, i int, differences func(compare.
 	if over, err = r.settleMore(ctx, over, func() bool { return len(differences(shape())) == 0 }); err != nil {
 		return nil, err
 	}
+	if c.failsRestarted(i-1, over) {
+		r.activity.heal() // the next attempt may succeed
+		later, err := r.settleFor(ctx, patience)
+		if err != nil {
+			return nil, err
+		}
+		over.add(later)
+	}
 	result = &restarted{wrong: r.healthOf(i-1, over), shape: shape(), failing: over.failing}
+	if result.fails = len(result.wrong) == 0 && c.failsRestarted(i-1, over); result.fails { // else it is known why
+		result.wrong = append(result.wrong, &Observation{
+			Step: i - 1, Verdict: "unsettled", Severity: medium, Title: "After a restart the operator keeps failing",
+			Want: "nothing left to do, as before the restart", Got: failsEachTime(over),
+		})
+	}
 	for _, d := range differences(result.shape) {
 		result.wrong = append(result.wrong, &Observation{
 			Step: i - 1, Verdict: "rest-writes", Object: d.Object, Fields: []string{d.Path}, Want: d.Want, Got: d.Got,
@@ -113,6 +128,20 @@ func (r *run) afterRestart(ctx context.Context, i int, differences func(compare.
 		result.wrong = r.restWrites(i - 1)
 	}
 	return result, nil
+}
+
+// failsRestarted reports whether an operator is stuck that was started at the end of a step, although it is not stuck there
+// otherwise, and at no such error in other steps.
+func (c *campaign) failsRestarted(step int, over rested) bool {
+	return over.stuck && !over.busy && !c.reference[step].rested.stuck && !c.failsAsUndisturbed(over)
+}
+
+func failsEachTime(over rested) string {
+	const text = "it fails each time it reconciles"
+	if len(over.failing) == 0 {
+		return text
+	}
+	return text + ": " + shortened(firstLine(over.failing[0]))
 }
 
 // dueAnyway leaves out what an operator with a timer would have written without a restart, a little later. That is only known at the

@@ -6,10 +6,14 @@ package engine
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/world"
 	"github.com/opdock/opdock/why"
 )
 
@@ -101,6 +105,70 @@ func TestWritesBesidesThoseOfATimer(t *testing.T) {
 		}
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %q, want %q", about, got, test.want)
+		}
+	}
+}
+
+// TestOperatorsThatFailAfterARestart is about an operator that tries to create again what it has created before it was restarted, and
+// about ones that get over it.
+func TestOperatorsThatFailAfterARestart(t *testing.T) {
+	const failure, usual = "jobs \"log\" already exists", "no such host"
+	for about, test := range map[string]struct {
+		failure     string
+		attempts    int // that fail
+		undisturbed rested
+		want        bool
+		learned     []string
+	}{
+		"it keeps failing":             {failure, 100, rested{}, true, []string{usual}},
+		"it succeeds at once":          {failure, 0, rested{}, false, []string{usual}},
+		"it succeeds at last":          {failure, 9, rested{}, false, []string{usual}},
+		"it also does without":         {failure, 100, failing(failure), false, []string{failure, usual}},
+		"it also does in another step": {usual, 100, rested{}, false, []string{usual}},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := sailing()
+				c.o.Settling, c.failing = DefaultSettling, map[string]string{}
+				c.o.Settling.Quiet, c.o.Settling.Unmarked = 100*time.Millisecond, 100*time.Millisecond // less than until the next attempt
+				c.learnFailing([]string{usual})
+				c.reference[0].rested = test.undisturbed
+				restart := func() (*restarted, error) {
+					r := &run{campaign: c, world: worldOf(t, true), board: newSwitchboard(c.named), activity: newActivity()}
+					done := make(chan struct{})
+					defer close(done)
+					go failAgain(r.activity, test.failure, test.attempts, done)
+					return r.afterRestart(t.Context(), 1, func(compare.Shape) []compare.Difference { return nil })
+				}
+				wrong, all := confirmed(restart)
+				c.learnRestarts(1, all)
+				if got := len(wrong) == 1 && wrong[0].Verdict == "unsettled" && strings.Contains(wrong[0].Got, test.failure); got != test.want || !got && len(wrong) > 0 {
+					t.Errorf("got %+v", wrong)
+				}
+				expectLines(t, c.failures(), test.learned...)
+				r := &run{campaign: c, world: world.Of(c.reference[1].state), board: newSwitchboard(c.named), activity: newActivity()}
+				c.reference[1].shape = r.shape()
+				if got := r.judge(1, failing(failure), -1); len(got) == 0 != test.want {
+					t.Errorf("when a run shows the same: %+v", got)
+				}
+			})
+		})
+	}
+}
+
+// failAgain lets an operator fail a few times, with the pauses of controller-runtime.
+func failAgain(a *activity, failure string, attempts int, done <-chan struct{}) {
+	for i := range attempts + 1 {
+		reconcile := reconciled(lens.Reconcile{ID: 1, Error: failure})
+		if i == attempts {
+			reconcile = reconciled(lens.Reconcile{ID: 1})
+		}
+		a.see(reconcile[0])
+		a.see(reconcile[1])
+		select {
+		case <-done:
+			return
+		case <-time.After(firstRetry << min(i, 17)):
 		}
 	}
 }

@@ -131,7 +131,10 @@ func (c *campaign) lateControllers(timers map[string]time.Duration) (late []stri
 
 // mayWrite reports whether one of these controllers may write what is wrong: it does so undisturbed, or it is not known which one does.
 func (c *campaign) mayWrite(controllers []string, o *Observation) bool {
-	known := len(controllers) == 0
+	if len(controllers) == 0 {
+		return false
+	}
+	known := false
 	for _, s := range c.reference {
 		for _, w := range s.writes {
 			if o.Object != nameOf(w.object, w.Namespace, w.Name) {

@@ -1,0 +1,90 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/prove/report"
+)
+
+// TestOtherPlansTakeThePlaceOfRefutedOnes is about what one moment shows by chance, and others show each time.
+func TestOtherPlansTakeThePlaceOfRefutedOnes(t *testing.T) {
+	shows := map[string]bool{"steady": true}
+	for about, test := range map[string]struct {
+		plans       []string // each shows it once, and again if it is steady
+		early       bool     // all of them do before the first is tried again
+		interrupted bool     // after the first was refuted
+		want        string
+	}{
+		"the second is steady":             {[]string{"chance", "steady"}, false, false, "2 of 2 steady"},
+		"it was seen before":               {[]string{"chance", "steady"}, true, false, "2 of 2 steady"},
+		"the third is steady":              {[]string{"chance", "chance", "steady"}, false, false, "2 of 2 steady"},
+		"the third is, it was seen before": {[]string{"chance", "chance", "steady"}, true, false, "2 of 2 steady"},
+		"the fourth is too late":           {[]string{"chance", "chance", "chance", "steady"}, false, false, "0 of 2 chance, flaky"},
+		"none is":                          {[]string{"chance", "chance", "chance", "chance", "chance"}, false, false, "0 of 2 chance, flaky"},
+		"the first is":                     {[]string{"steady", "chance"}, false, false, "2 of 2 steady"},
+		"nobody waits for the second":      {[]string{"chance", "steady"}, true, true, "0 of 0 steady, flaky"},
+	} {
+		var plans []*Plan
+		for i, kind := range test.plans {
+			plans = append(plans, crashAt(kind+strconv.Itoa(i)))
+		}
+		g := gathered(plans...)
+		g.campaign.o.Operator.Project = &project.Project{Name: "ship"}
+		again := func(most int) {
+			for p := g.next(true); p != nil && most > 0; p = g.next(true) {
+				most--
+				result := &outcome{plan: p}
+				if shows[strings.TrimRight(p.At.Name, "0123456789")] {
+					result.wrong = []*Observation{missing("Deployment")}
+				}
+				g.add(result)
+			}
+		}
+		for i, p := range plans {
+			seen := missing("Deployment")
+			seen.Got = p.At.Name
+			g.add(&outcome{plan: p, wrong: []*Observation{seen}, story: []report.Line{{Text: p.At.Name}}})
+			switch {
+			case test.interrupted && i == len(plans)-1:
+				again(confirmations)
+			case !test.early || i == len(plans)-1:
+				again(100)
+			}
+		}
+		all := g.result(built{}, test.interrupted)
+		f := all.Report.Findings[0]
+		kind := strings.TrimRight(f.Got, "0123456789")
+		got := fmt.Sprintf("%d of %d %s", f.Again, f.Replays, kind)
+		if f.Flaky {
+			got += ", flaky"
+		}
+		if got != test.want || f.Done != "killed at "+f.Got || f.Story[0].Text != f.Got || all.Plans[f.ID].At.Name != f.Got {
+			t.Errorf("%s: got %s, and %+v", about, got, f)
+		}
+		if g.ran != len(plans) || len(f.Runs) != len(plans) {
+			t.Errorf("%s: %d runs, %d showed it", about, g.ran, len(f.Runs))
+		}
+	}
+}
+
+// TestReplaysOfPlansThatWereReplaced are no runs: they were under way when another plan took the place.
+func TestReplaysOfPlansThatWereReplaced(t *testing.T) {
+	a, b := crashAt("a"), crashAt("b")
+	g := gathered(a, b)
+	for _, p := range []*Plan{a, b} {
+		g.add(&outcome{plan: p, wrong: []*Observation{missing("Deployment")}})
+	}
+	for range confirmations + 1 {
+		g.add(&outcome{plan: a})
+	}
+	if f := g.findings[g.order[0]]; f.plan != b || f.Replays != 0 || g.ran != 2 || g.families["crash"].Clean != 0 {
+		t.Errorf("got %+v after %d runs", f, g.ran)
+	}
+}
