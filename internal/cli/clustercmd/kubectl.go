@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/lens"
 )
@@ -24,6 +25,9 @@ func NewKubectl(app *cmdutil.App) *cobra.Command {
 of the cluster. All arguments are passed to kubectl unchanged, except a --name before the first
 kubectl argument, which selects the cluster. If the arguments contain --kubeconfig or --context,
 KUBECONFIG is not changed. In a command that "opdock trace" runs, requests go through the trace.
+
+Without --name, the cluster is "dock" or $OPDOCK_CLUSTER, also in the directory of a project. The cluster
+of "opdock dev" has the name of the project.
 
 For the help of kubectl itself, run "opdock kubectl help".`,
 		Example: `  opdock kubectl get nodes
@@ -50,6 +54,7 @@ For the help of kubectl itself, run "opdock kubectl help".`,
 					return err
 				}
 				env = withKubeconfig(env, c.Kubeconfig())
+				a.tellProjectCluster(call)
 			}
 			binary, err := a.ControlPlaneBinary(cmd.Context(), false)
 			if err != nil {
@@ -61,6 +66,20 @@ For the help of kubectl itself, run "opdock kubectl help".`,
 			}
 			return nil
 		},
+	}
+}
+
+// tellProjectCluster tells a person who did not select a cluster that the project in this directory has another one.
+func (a verbs) tellProjectCluster(call kubectlCall) {
+	if call.named || a.ErrWidth == 0 || a.Getenv(cmdutil.ClusterVariable) != "" {
+		return
+	}
+	here := a.ClusterHere()
+	if here == "" || here == call.cluster {
+		return
+	}
+	if s, err := a.Dock.Find(here); err == nil && s.State == cluster.Alive {
+		fmt.Fprintf(a.Err, "Using cluster %q. To use the cluster of this project: %s\n", call.cluster, a.Command("kubectl", here))
 	}
 }
 
