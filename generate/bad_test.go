@@ -162,7 +162,9 @@ func TestBadRequests(t *testing.T) {
 		"unknown generator": {plain(), Options{Only: []string{"conversion"}}, `unknown generator "conversion"; generators: deepcopy,`},
 		"no header":         {plain(), Options{HeaderFile: "nowhere.txt"}, "nowhere.txt: no such file"},
 		"no configuration":  {plain(), Options{ConfigFile: "nowhere.yaml"}, "nowhere.yaml: no such file"},
-		"unknown setting":   {plain().with(ConfigFileName, "generate: {crds: {}}\n"), Options{}, `opdock.yaml: unknown field "crds"`},
+		"unknown setting":   {plain().with(ConfigFileName, "generate: {crds: {}}\n"), Options{}, `opdock.yaml:1: unknown field "crds"`},
+		"unknown below":     {plain().with(ConfigFileName, "generate:\n  # paths\n  paths: []\n  pathz: []\n"), Options{}, `opdock.yaml:4: unknown field "pathz"`},
+		"unknown somewhere": {plain().with(ConfigFileName, "generate:\n  crd: {dir: a}\n  rbac: {}\n  dir: b\n"), Options{}, `opdock.yaml: unknown field "dir"`},
 		"unknown tool":      {plain().with(ConfigFileName, "generate: {deepcopy: {tool: gen}}\n"), Options{}, `deepcopy.tool is "gen"`},
 		"plural":            {plain().with(ConfigFileName, "generate: {client: {pluralExceptions: [Dish]}}\n"), Options{}, `contains "Dish"`},
 		"two clients of one name": {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -165,9 +166,30 @@ func readConfig(m module, file string) (*Config, error) {
 	if err := yaml.UnmarshalStrict(content, &parsed); err != nil {
 		// The prefixes of the YAML and JSON decoders do not help the user.
 		message := strings.NewReplacer("error unmarshaling JSON: ", "", "while decoding JSON: ", "", "json: ", "", "error converting YAML to JSON: ", "").Replace(err.Error())
-		return nil, fmt.Errorf("%s: %s", m.relative(file), message)
+		return nil, fmt.Errorf("%s%s: %s", m.relative(file), lineOfField(string(content), message), message)
 	}
 	return &parsed.Generate, nil
+}
+
+// lineOfField returns ":LINE" for an unknown field, which the decoder names without its place; empty if several lines may be meant.
+func lineOfField(content, message string) string {
+	_, field, found := strings.Cut(message, `unknown field "`)
+	if !found {
+		return ""
+	}
+	field, _, _ = strings.Cut(field, `"`)
+	key := regexp.MustCompile(`(^|[\s{,"'])` + regexp.QuoteMeta(field) + `["']?\s*:`)
+	var place string
+	for i, line := range strings.Split(content, "\n") {
+		if !key.MatchString(line) {
+			continue
+		}
+		if place != "" {
+			return ""
+		}
+		place = fmt.Sprintf(":%d", i+1)
+	}
+	return place
 }
 
 func (c *Config) validate(m module, o Options) error {

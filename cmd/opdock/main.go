@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/opdock/opdock/internal/cli"
 	"github.com/opdock/opdock/internal/scratch"
@@ -31,14 +32,29 @@ func run() int {
 	return cli.Run(ctx, cli.NewApp(), os.Args[1:])
 }
 
-// endAtOnce waits for a signal, removes temporary directories, and lets the signal have its default effect.
+// endAtOnce waits for a second signal, removes temporary directories, and lets the signal have its default effect.
 func endAtOnce(ends []os.Signal) {
-	again := make(chan os.Signal, 1)
+	first := time.Now()
+	again := make(chan os.Signal, len(ends))
 	signal.Notify(again, ends...)
-	received := <-again
+	received := second(again, first, time.Now)
 	scratch.Clear()
 	signal.Reset(ends...)
 	if number, ok := received.(syscall.Signal); ok {
 		_ = syscall.Kill(os.Getpid(), number) // nothing is left to do if it fails
+	}
+}
+
+// sameRequest is how soon after the first signal another one is still part of the same request.
+const sameRequest = time.Second
+
+// second waits for a signal that is a new request to end. One request may send two signals: timeout sends SIGTERM to the program
+// and then to its process group, and service managers can send SIGHUP right after SIGTERM. Ctrl-C is a person who presses it again.
+func second(again <-chan os.Signal, first time.Time, now func() time.Time) os.Signal {
+	for {
+		received := <-again
+		if received == os.Interrupt || now().Sub(first) >= sameRequest {
+			return received
+		}
 	}
 }

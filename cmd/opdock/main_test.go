@@ -90,6 +90,36 @@ func TestStaysWithNohup(t *testing.T) {
 	}
 }
 
+func TestSecondSignal(t *testing.T) {
+	type signals []struct {
+		after time.Duration // the first signal
+		what  os.Signal
+	}
+	for name, test := range map[string]struct {
+		sent signals
+		want int // the one that ends the program at once
+	}{
+		"timeout":                     {signals{{time.Millisecond, syscall.SIGTERM}, {2 * time.Second, syscall.SIGTERM}}, 1},
+		"SIGTERM and SIGHUP together": {signals{{time.Millisecond, syscall.SIGHUP}, {time.Minute, syscall.SIGHUP}}, 1},
+		"a later SIGTERM":             {signals{{time.Second, syscall.SIGTERM}, {2 * time.Second, os.Interrupt}}, 0},
+		"Ctrl-C pressed twice":        {signals{{100 * time.Millisecond, os.Interrupt}, {time.Minute, syscall.SIGTERM}}, 0},
+		"Ctrl-C in timeout":           {signals{{time.Millisecond, syscall.SIGTERM}, {100 * time.Millisecond, os.Interrupt}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			again := make(chan os.Signal, len(test.sent))
+			for _, one := range test.sent {
+				again <- one.what
+			}
+			received := func() int { return len(test.sent) - len(again) - 1 }
+			first := time.Now()
+			second(again, first, func() time.Time { return first.Add(test.sent[received()].after) })
+			if received() != test.want {
+				t.Errorf("signal %d ended the program, want %d", received(), test.want)
+			}
+		})
+	}
+}
+
 // TestSecondSignalLeavesNothing ends a command twice that waits for a program, which ignores the first signal.
 func TestSecondSignalLeavesNothing(t *testing.T) {
 	temporary := t.TempDir()
@@ -122,7 +152,7 @@ func TestSecondSignalLeavesNothing(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- program.Wait() }()
 	for {
-		if err := program.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := program.Process.Signal(os.Interrupt); err != nil {
 			break
 		}
 		select {

@@ -121,10 +121,15 @@ func Collect(name string, from io.Reader) (*Recording, error) {
 // clients are programs that are no operators, although they may have been traced with the account of one.
 var clients = []string{"helm", "kubectl", "oc"}
 
+func isClient(command []string) bool {
+	program := filepath.Base(command[0])
+	return slices.Contains(clients, program) || program == "opdock" && len(command) > 1 && command[1] == "kubectl"
+}
+
 // OfOtherProgram returns which program a recording of a project is about if that is not the operator, whose account this is; empty
 // for the operator. Without an account, only well-known clients are known to be other programs.
 func OfOtherProgram(header lens.Header, account string) string {
-	if !header.Traced || len(header.Command) == 0 || (account == "" || header.Identity == account) && !slices.Contains(clients, filepath.Base(header.Command[0])) {
+	if !header.Traced || len(header.Command) == 0 || (account == "" || header.Identity == account) && !isClient(header.Command) {
 		return ""
 	}
 	return fmt.Sprintf("%q as %s", strings.Join(header.Command, " "), cmp.Or(header.Identity, "an unknown user"))

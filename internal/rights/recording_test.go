@@ -140,3 +140,20 @@ func TestMissingEvents(t *testing.T) {
 		t.Errorf("with lost events, got\n%swant\n%s", got, rest)
 	}
 }
+
+func TestOfOtherProgram(t *testing.T) {
+	for command, want := range map[string]bool{
+		"./bin/manager":                         false,
+		"/usr/bin/kubectl get pods":             true,
+		"opdock kubectl get pods":               true,
+		"./bin/opdock kubectl --name ship edit": true,
+		"./bin/opdock run":                      false,
+		"opdock":                                false,
+		"./bin/manager kubectl":                 false,
+	} {
+		header := lens.Header{Traced: true, Identity: "system:serviceaccount:a:b", Command: strings.Fields(command)}
+		if got := OfOtherProgram(header, header.Identity) != ""; got != want {
+			t.Errorf("%s: %t", command, got)
+		}
+	}
+}

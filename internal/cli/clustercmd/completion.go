@@ -18,8 +18,8 @@ import (
 func (a verbs) completeKubectl(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	const nothing = cobra.ShellCompDirectiveNoFileComp
 	call, err := splitKubectl(args, a.DefaultName())
-	if err != nil {
-		return nil, nothing
+	if err != nil { // --name is the last word
+		return a.ClusterNames(), nothing
 	}
 	binary, err := a.Dock.FindBinary()
 	if err != nil {

@@ -27,6 +27,14 @@ func TestKubectlIsCompleted(t *testing.T) {
 	}
 }
 
+func TestKubectlNameIsCompleted(t *testing.T) {
+	s := newConsole(&clitest.FakeDock{Clusters: clitest.Clusters(clitest.Alive, clitest.Dead)})
+	s.Screen(t.Context(), "__complete", "kubectl", "--name", "")
+	if got := s.OutText.String(); got != "dock\nlost\n:4\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestReadCompletions(t *testing.T) {
 	for answer, want := range map[string]int{"pods\tpo\nnodes\n:4\n": 2, ":4\n": 0, "": 0, "it rained\n": 0} {
 		if got, _ := readCompletions(answer); len(got) != want {

@@ -31,7 +31,9 @@ func NewDown(app *cmdutil.App) *cobra.Command {
 		Use:   "down [--name NAME | --all] [--delete] [-q]",
 		Short: "Stop a cluster and keep its objects",
 		Long: `Stops the cluster cleanly and waits until it has stopped. The state of the cluster is kept, and
-"opdock up" starts the cluster again with all its objects. Use --delete to remove the state as well.
+"opdock up" starts the cluster again with all its objects. Use --delete to remove the state as well: the
+objects, the keys and the kubeconfig, and the operator's binary, log, recordings and last campaign, which
+"opdock dev", "trace", "rbac" and "prove" keep for the cluster.
 
 If the cluster is already dead, the command fails, because the cluster did not stop cleanly. With
 --delete, it removes the state of the dead cluster instead.`,
@@ -55,7 +57,7 @@ If the cluster is already dead, the command fails, because the cluster did not s
 	}
 	a.AddNameFlag(cmd, &o.name, a.DefaultName(), "name of the cluster")
 	cmd.Flags().BoolVar(&o.all, "all", false, "stop all clusters")
-	cmd.Flags().BoolVar(&o.remove, "delete", false, "also remove the state: all objects, the keys, the kubeconfig and the files of opdock dev")
+	cmd.Flags().BoolVar(&o.remove, "delete", false, "also remove the state: all objects, keys, kubeconfig, recordings and the last campaign")
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "print only errors")
 	return cmd
 }
@@ -183,7 +185,7 @@ func (a verbs) remove(s cluster.Status, o downOptions) error {
 	return a.removeDevelopment(s.Name, o)
 }
 
-// removeDevelopment removes what opdock dev keeps about a cluster, such as binaries of the operator.
+// removeDevelopment removes what opdock dev, trace, rbac and prove keep about a cluster.
 func (a verbs) removeDevelopment(name string, o downOptions) error {
 	dir := a.DevStateDir(name)
 	if _, err := os.Stat(dir); err != nil {
@@ -195,6 +197,6 @@ func (a verbs) removeDevelopment(name string, o downOptions) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("removing the state of opdock dev: %w", err)
 	}
-	a.say(o, a.Out, "Removed %s: the binary, the log and other files of opdock dev.", dir)
+	a.say(o, a.Out, "Removed %s: the binary, the log, the recordings and the last campaign of the operator.", dir)
 	return nil
 }

@@ -169,7 +169,7 @@ func TestDownRemovesTheFilesOfDev(t *testing.T) {
 	if _, err := os.Stat(binary); err != nil {
 		t.Errorf("the cluster is only stopped: %v", err)
 	}
-	if screen := down("--delete"); !strings.Contains(screen, "Removed "+filepath.Join(home, "dev", "old")) {
+	if screen := down("--delete"); !strings.Contains(screen, "Removed "+filepath.Join(home, "dev", "old")+": the binary, the log, the recordings and the last campaign of the operator.") {
 		t.Errorf("it says:\n%s", screen)
 	}
 	if _, err := os.Stat(filepath.Join(home, "dev", "old")); !os.IsNotExist(err) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/opdock/opdock/cluster"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/lens"
 )
@@ -23,7 +24,13 @@ func NewKubectl(app *cmdutil.App) *cobra.Command {
 		Long: `Runs the kubectl that is built into the control plane binary, with KUBECONFIG set to the kubeconfig
 of the cluster. All arguments are passed to kubectl unchanged, except a --name before the first
 kubectl argument, which selects the cluster. If the arguments contain --kubeconfig or --context,
-KUBECONFIG is not changed. In a command that "opdock trace" runs, requests go through the trace.
+KUBECONFIG is not changed.
+
+Without --name, the cluster is "dock" or $OPDOCK_CLUSTER, also in the directory of a project. The cluster
+of "opdock dev" has the name of the project.
+
+In a command that "opdock trace" runs, requests go through the trace, unless --name selects another cluster
+than the traced one.
 
 For the help of kubectl itself, run "opdock kubectl help".`,
 		Example: `  opdock kubectl get nodes
@@ -42,7 +49,7 @@ For the help of kubectl itself, run "opdock kubectl help".`,
 				return cmd.Help()
 			}
 			env := a.Env
-			if traced := a.Getenv(lens.KubeconfigVariable); call.needsCluster && !call.named && traced != "" {
+			if traced := a.Getenv(lens.KubeconfigVariable); call.needsCluster && a.isTraced(call, traced) {
 				env = withKubeconfig(env, traced)
 			} else if call.needsCluster {
 				c, err := a.Dock.Open(call.cluster)
@@ -50,6 +57,7 @@ For the help of kubectl itself, run "opdock kubectl help".`,
 					return err
 				}
 				env = withKubeconfig(env, c.Kubeconfig())
+				a.tellProjectCluster(call)
 			}
 			binary, err := a.ControlPlaneBinary(cmd.Context(), false)
 			if err != nil {
@@ -61,6 +69,33 @@ For the help of kubectl itself, run "opdock kubectl help".`,
 			}
 			return nil
 		},
+	}
+}
+
+// isTraced reports whether the requests go through the lens with this kubeconfig, and tells if they bypass a trace.
+func (a verbs) isTraced(call kubectlCall, kubeconfig string) bool {
+	switch traced := cmdutil.TracedCluster(kubeconfig); {
+	case kubeconfig == "":
+		return false
+	case !call.named || traced == call.cluster:
+		return true
+	case traced != "":
+		fmt.Fprintf(a.Err, "! These requests are not traced: opdock trace runs on %s, and --name selects cluster %q.\n", traced, call.cluster)
+	}
+	return false
+}
+
+// tellProjectCluster tells a person who did not select a cluster that the project in this directory has another one.
+func (a verbs) tellProjectCluster(call kubectlCall) {
+	if call.named || a.ErrWidth == 0 || a.Getenv(cmdutil.ClusterVariable) != "" {
+		return
+	}
+	here := a.ClusterHere()
+	if here == "" || here == call.cluster {
+		return
+	}
+	if s, err := a.Dock.Find(here); err == nil && s.State == cluster.Alive {
+		fmt.Fprintf(a.Err, "Using cluster %q. To use the cluster of this project: %s\n", call.cluster, a.Command("kubectl", here))
 	}
 }
 

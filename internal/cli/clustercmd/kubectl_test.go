@@ -123,6 +123,32 @@ func TestKubectl(t *testing.T) {
 	}
 }
 
+func TestKubectlInATrace(t *testing.T) {
+	dir := t.TempDir()
+	lens := filepath.Join(dir, "kubeconfig")
+	other := clitest.Alive
+	other.Name = "other"
+	for name, test := range map[string]struct {
+		traced, cluster string
+		want, note      string
+	}{
+		"the traced cluster": {"other", "other", lens, ""},
+		"another cluster":    {"other", "dock", "/state/dock/kubeconfig", "! These requests are not traced: opdock trace runs on other, and --name selects cluster \"dock\".\n"},
+		"not of Opdock":      {"https://example.com", "dock", "/state/dock/kubeconfig", "! These requests are not traced: opdock trace runs on https://example.com, and --name selects cluster \"dock\".\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := cmdutil.NoteTraced(dir, test.traced); err != nil {
+				t.Fatal(err)
+			}
+			s := newConsole(&clitest.FakeDock{Binary: "/bin/cp", Clusters: clitest.Clusters(clitest.Alive, other)})
+			s.Env = []string{"OPDOCK_KUBECONFIG=" + lens}
+			s.Screen(t.Context(), "kubectl", "--name", test.cluster, "get", "ns")
+			clitest.ExpectSame(t, "exec", s.Execs, []string{"/bin/cp <kubectl><get><ns> <OPDOCK_KUBECONFIG=" + lens + "><KUBECONFIG=" + test.want + ">"})
+			clitest.ExpectSame(t, "note", []string{s.ErrText.String()}, []string{test.note})
+		})
+	}
+}
+
 func TestWithKubeconfigLeavesItsInputAlone(t *testing.T) {
 	env := []string{"KUBECONFIG=/work", "HOME=/home"}
 	clitest.ExpectSame(t, "new", withKubeconfig(env, "/dock"), []string{"HOME=/home", "KUBECONFIG=/dock"})

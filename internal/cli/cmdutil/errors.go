@@ -103,19 +103,21 @@ func (a *App) explain(err error) (message string, hints []string) {
 // ExplainNotRunning returns the message and hints for a cluster that is not alive.
 func (a *App) ExplainNotRunning(s cluster.Status) (message string, hints []string) {
 	start := "start it: " + a.Command("up", s.Name)
+	instead := a.aliveInstead(s.Name)
 	switch s.State {
 	case cluster.Incomplete:
 		return a.ExplainIncomplete(s)
 	case cluster.Dead:
+		start = "start it again with all its objects: " + a.Command("up", s.Name)
 		if s.Ephemeral {
-			return a.DescribeDeath(s, "is dead"), []string{"start it again, without its objects, because it was ephemeral: " + a.Command("up", s.Name)}
+			start = "start it again, without its objects, because it was ephemeral: " + a.Command("up", s.Name)
 		}
-		return a.DescribeDeath(s, "is dead"), []string{"start it again with all its objects: " + a.Command("up", s.Name)}
+		return a.DescribeDeath(s, "is dead"), append([]string{start}, instead...)
 	case cluster.Stopped:
-		return fmt.Sprintf("cluster %q is stopped", s.Name), []string{start}
+		return fmt.Sprintf("cluster %q is stopped", s.Name), append([]string{start}, instead...)
 	default:
 		hints = append([]string{start}, a.KnownClusters()...)
-		return fmt.Sprintf("cluster %q was never started", s.Name), append(hints, a.aliveInstead(s.Name)...)
+		return fmt.Sprintf("cluster %q was never started", s.Name), append(hints, instead...)
 	}
 }
 
@@ -159,14 +161,21 @@ func PIDOf(s cluster.Status) string {
 	return fmt.Sprintf("pid %d", s.PID)
 }
 
-// aliveInstead is a hint for users who have started one other cluster, as opdock dev does, and did not select it.
+// aliveInstead is a hint for users who did not select a cluster: the one of the project here, or the only one that is alive.
 func (a *App) aliveInstead(name string) []string {
-	all, _ := a.Dock.List() // as in knownClusters
-	all = slices.DeleteFunc(slices.Clone(all), func(s cluster.Status) bool { return s.State != cluster.Alive })
-	if name != defaultCluster || len(all) != 1 {
+	if name != defaultCluster {
 		return nil
 	}
-	return []string{"to use the cluster that is alive: --name " + ShellQuote(all[0].Name)}
+	all, _ := a.Dock.List() // as in KnownClusters
+	all = slices.DeleteFunc(slices.Clone(all), func(s cluster.Status) bool { return s.State != cluster.Alive })
+	here := a.ClusterHere()
+	switch {
+	case slices.ContainsFunc(all, func(s cluster.Status) bool { return s.Name == here }):
+		return []string{"to use the cluster of this project: --name " + ShellQuote(here)}
+	case len(all) == 1:
+		return []string{"to use the cluster that is alive: --name " + ShellQuote(all[0].Name)}
+	}
+	return nil
 }
 
 // KnownClusters returns a hint that lists all clusters, or nil if there are none.

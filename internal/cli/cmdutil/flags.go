@@ -15,14 +15,17 @@ const CompletionPatience = 3 * time.Second
 // AddNameFlag adds the flag that selects the cluster.
 func (a *App) AddNameFlag(cmd *cobra.Command, name *string, byDefault, usage string) {
 	cmd.Flags().StringVar(name, "name", byDefault, usage)
-	a.Complete(cmd, "name", func() []string {
-		all, _ := a.Dock.List() // what can be read is completed
-		names := make([]string, 0, len(all))
-		for _, s := range all {
-			names = append(names, s.Name)
-		}
-		return names
-	})
+	a.Complete(cmd, "name", a.ClusterNames)
+}
+
+// ClusterNames returns the names of all clusters, for completion.
+func (a *App) ClusterNames() []string {
+	all, _ := a.Dock.List() // what can be read is completed
+	names := make([]string, 0, len(all))
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 // Complete gives a flag shell completion.

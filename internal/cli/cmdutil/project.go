@@ -53,6 +53,15 @@ func (a *App) WasDeveloped(found *project.Project) bool {
 	return a.ProjectOf(a.ClusterNameFor(found)) == found.Dir
 }
 
+// ClusterHere returns the cluster of the project in this directory; empty if there is none, or if opdock has not run its operator.
+func (a *App) ClusterHere() string {
+	found, err := project.Find(".")
+	if err != nil || !a.WasDeveloped(found) {
+		return ""
+	}
+	return a.ClusterNameFor(found)
+}
+
 // RememberProject makes a cluster the one of a project.
 func (a *App) RememberProject(cluster string, found *project.Project) error {
 	dir := a.DevStateDir(cluster)

@@ -72,6 +72,11 @@ changed since the last run, no packages are loaded.`,
 		Args: generatePaths,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			options.Paths = args
+			for _, name := range options.Only {
+				if !slices.Contains(generate.Generators, name) {
+					return &cmdutil.UsageError{Message: fmt.Sprintf("--only %s is not known: use %s", name, strings.Join(generate.Generators, ", ")), Hints: []string{cmdutil.SeeHelp(cmd)}}
+				}
+			}
 			return a.generate(cmd, options, format, quiet)
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,5 +106,18 @@ func TestGenerateOptions(t *testing.T) {
 		[]string{"/src", "c.yaml", "h", "1", "2", "3", "4", "5"})
 	if !got.Check || !got.Force {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestGenerateUnknownGenerator(t *testing.T) {
+	s := newConsole(nil)
+	s.Generate = func(context.Context, generate.Options) (*generate.Result, error) {
+		t.Error("it generates")
+		return &generate.Result{}, nil
+	}
+	code, screen := s.Screen(t.Context(), "generate", "--only", "crd,foo")
+	clitest.ExpectCode(t, code, cmdutil.ExitUsage)
+	if !strings.Contains(screen, "--only foo is not known: use deepcopy, crd") {
+		t.Errorf("it says:\n%s", screen)
 	}
 }

@@ -82,7 +82,7 @@ shows the run on a page, until you press Ctrl-C.
 The undisturbed runs are recorded, and "opdock rbac" reads the recording.
 
 The exit code is 0 if nothing was found, 1 if something was found, and 2 if the operator could not be tested,
-no disturbed run could be judged, or the campaign ended early or was interrupted.
+no disturbed run could be judged, the campaign ended early or was interrupted, or a report could not be written.
 Arguments after -- are flags of the operator.`,
 		Example: `  opdock prove                                   # ten minutes, all families
   opdock prove --budget 1m --families crash,drift

@@ -117,7 +117,7 @@ imports. Arguments after -- are flags of the operator, or a command that runs it
 	flags.IntVar(&o.last, "last", 20, "number of recordings of the project to read, the latest first")
 	flags.BoolVar(&o.includeRefused, "include-refused", false, "propose rights although all requests for them were refused")
 	flags.BoolVar(&o.explain, "explain", false, "show the reason and the evidence of each right that is needed")
-	flags.BoolVar(&o.check, "check", false, "exit with code 1 if a right is missing, unused or broader than needed")
+	flags.BoolVar(&o.check, "check", false, "exit with code 1 if a right is missing, refused, unused or broader than needed")
 	flags.BoolVar(&o.write, "write", false, "edit the +kubebuilder:rbac markers in place, and generate the role")
 	flags.BoolVar(&o.record, "record", false, "run the operator and its samples with the granted rights first, and record it")
 	flags.BoolVar(&o.verify, "verify", false, "run the operator and its samples with the proposed rights, and report refused requests")

@@ -61,6 +61,13 @@ func (a verbs) trace(cmd *cobra.Command, o traceOptions, command []string) (err 
 		return fmt.Errorf("creating a directory for the kubeconfig: %w", err)
 	}
 	defer remove()
+	traced := t.Title
+	if t.Ours {
+		traced = t.FileName
+	}
+	if err := cmdutil.NoteTraced(dir, traced); err != nil {
+		return err
+	}
 	recording := o.save
 	if recording == "" {
 		recording = lens.RecordingPath(filepath.Join(a.DevStateDir(t.FileName), "recordings"), a.Now(), "")

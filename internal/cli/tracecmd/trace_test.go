@@ -14,6 +14,8 @@ import (
 	"github.com/opdock/opdock/internal/cli/clitest"
 	"github.com/opdock/opdock/internal/cli/cmdutil"
 	"github.com/opdock/opdock/internal/golden"
+	"github.com/opdock/opdock/internal/target"
+	"github.com/opdock/opdock/internal/testenv"
 )
 
 func newConsole() *clitest.Console { return clitest.NewConsole(&clitest.FakeDock{}, NewTrace) }
@@ -115,5 +117,22 @@ func TestTraceOfOtherFiles(t *testing.T) {
 		if code != cmdutil.ExitError || !strings.Contains(screen, want) {
 			t.Errorf("%s: exit code %d\n%s", path, code, screen)
 		}
+	}
+}
+
+// opdock kubectl --name needs it in a traced command.
+func TestTraceNotesWhichClusterIsTraced(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	testenv.WriteFile(t, kubeconfig, "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\nclusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n")
+	s := clitest.NewConsole(&clitest.FakeDock{Clusters: clitest.Clusters(clitest.Alive)}, NewTrace)
+	s.Dock.Open = func(name string) (target.Running, error) {
+		return &clitest.FakeCluster{Dock: s.Fake, Name: name, File: kubeconfig}, nil
+	}
+	noted := t.TempDir()
+	s.Env = os.Environ()
+	_, screen := s.Screen(t.Context(), "trace", "--name", "dock", "--as", "admin", "--save", filepath.Join(t.TempDir(), "recording.jsonl"), "--",
+		"sh", "-c", `cp "${OPDOCK_KUBECONFIG%/*}/"* "$0"`, noted)
+	if got := cmdutil.TracedCluster(filepath.Join(noted, "kubeconfig")); got != "dock" {
+		t.Errorf("noted %q:\n%s", got, screen)
 	}
 }

@@ -81,8 +81,25 @@ func (a verbs) notDeveloped(found *project.Project) error {
 	if recording := a.lastRecording(found); recording != "" {
 		hints = append(hints, "or look at the last recording: "+program+" trace --open "+cmdutil.ShellQuote(recording)+" --page")
 	}
-	return hint.With(fmt.Errorf("opdock dev is not running in %s", found.Dir), append(hints, "or select another cluster: "+program+" why --name NAME",
-		"or set the address of your controllers: "+program+" why --address URL")...)
+	others := a.clustersWithPages()
+	if len(others) == 0 {
+		others = []string{"NAME"}
+	}
+	for _, name := range others {
+		hints = append(hints, "or select another cluster: "+program+" why --name "+name)
+	}
+	return hint.With(fmt.Errorf("opdock dev is not running in %s", found.Dir), append(hints, "or set the address of your controllers: "+program+" why --address URL")...)
+}
+
+// clustersWithPages returns the clusters that opdock run or opdock dev uses.
+func (a verbs) clustersWithPages() (names []string) {
+	all, _ := a.Dock.List() // for a hint, what can be read is enough
+	for _, one := range all {
+		if pages, _, err := page.Find(one.Dir); err == nil && one.State == cluster.Alive && len(pages) > 0 {
+			names = append(names, one.Name)
+		}
+	}
+	return names
 }
 
 // lastRecording returns what opdock dev, rbac or trace recorded last for a project; empty if there is nothing.

@@ -44,9 +44,10 @@ func NewWhy(app *cmdutil.App) *cobra.Command {
 it waited in the queue, how many events were folded into it, what it wrote and how it ended. No-ops,
 reconciles triggered by the controller's own writes, and loops are marked.
 
-In the directory of an operator that "opdock dev" runs, the command shows that operator. Elsewhere, or with --name,
-it shows the controllers that "opdock run" or "opdock dev" runs on the cluster. Use --address for
-other controllers, such as a manager with --why-bind-address.
+In the directory of a project that you develop with "opdock dev", the command shows the operator of that
+project, and fails if it is not running. Elsewhere, or with --name, it shows the controllers that "opdock run"
+or "opdock dev" runs on the cluster. Use --address for other controllers, such as a manager with
+--why-bind-address.
 
 On a terminal, the command shows new reconciles until Ctrl-C. Otherwise it exits after the recorded ones. Use
 --follow or --last to choose.

@@ -283,4 +283,23 @@ func TestWhyInTheFolderOfAProjectWithoutASession(t *testing.T) {
 	if want := "or look at the last recording: opdock trace --open " + filepath.Join(recordings, "20260102T030406.000.jsonl") + " --page"; !strings.Contains(screen, want) {
 		t.Errorf("%q is missing in\n%s", want, screen)
 	}
+	if !strings.Contains(screen, "opdock why --name NAME") {
+		t.Errorf("no cluster has records, but it says:\n%s", screen)
+	}
+
+	// The fleet runs elsewhere.
+	dock := clitest.Alive
+	dock.Dir = t.TempDir()
+	note, err := page.Announce(dock.Dir, page.File{Address: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { note.Close() })
+	again.Fake.Clusters = clitest.Clusters(dock, clitest.Stopped)
+	again.ErrText.Reset()
+	code, screen = again.Screen(t.Context(), "why")
+	expectNotRunning(code, screen)
+	if !strings.Contains(screen, "or select another cluster: opdock why --name dock\n") || strings.Contains(screen, "NAME") {
+		t.Errorf("it says:\n%s", screen)
+	}
 }
