@@ -49,7 +49,7 @@ func PlanEdits(dir string, markers []Marker, grants []Grant, elsewhere []Rule) (
 		m := &markers[i]
 		left, same := m.reduce(grants)
 		for _, rule := range left {
-			rules = append(rules, Rule{PolicyRule: rule, Namespace: m.Namespace})
+			rules = append(rules, Rule{PolicyRule: rule, Namespace: m.namespace()})
 		}
 		if same {
 			continue
@@ -115,7 +115,7 @@ func (m *Marker) reduce(grants []Grant) (left []rbacv1.PolicyRule, same bool) {
 
 // meets reports whether a part of a marker is for a grant.
 func (m *Marker) meets(part atom, g Grant) bool {
-	return part.includes(g.Right) && (m.Namespace == "" || len(g.Namespaces) == 0 || slices.Contains(g.Namespaces, m.Namespace)) &&
+	return part.includes(g.Right) && (m.Namespace == "" || len(g.Namespaces) == 0 || slices.Contains(g.Namespaces, m.namespace())) &&
 		(len(m.ResourceNames) == 0 || len(g.Names) == 0 || slices.ContainsFunc(g.Names, func(name string) bool { return slices.Contains(m.ResourceNames, name) }))
 }
 

@@ -42,3 +42,45 @@ func TestPlanEditsBesideARemovedMarker(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// TestPlanEditsInTheNamespaceOfTheOperator has markers for a namespace that kustomize replaces by another one.
+func TestPlanEditsInTheNamespaceOfTheOperator(t *testing.T) {
+	const source = "package a\n\n// +kubebuilder:rbac:groups=\"\",namespace=system,resources=secrets,verbs=get\n// +kubebuilder:rbac:groups=sea,resources=frigates,verbs=list\n"
+	grants := []Grant{
+		{Right: Right{"list", "sea", "frigates", ""}}, {Right: Right{"get", "", "secrets", ""}, Namespaces: []string{"ship-system"}},
+	}
+	for name, test := range map[string]struct {
+		manifest string
+		want     string
+	}{
+		"no manifest has it": {"kind: ServiceAccount\nmetadata: {name: ship, namespace: ship-system}\n", ""},
+		"a manifest has it": {
+			"kind: Role\nmetadata: {name: ship, namespace: system}\n",
+			"package a\n\n// +kubebuilder:rbac:groups=sea,resources=frigates,verbs=list\n// +kubebuilder:rbac:groups=\"\",resources=secrets,verbs=get\n",
+		},
+		"it is a manifest": {
+			"kind: Namespace\nmetadata: {name: system}\n",
+			"package a\n\n// +kubebuilder:rbac:groups=sea,resources=frigates,verbs=list\n// +kubebuilder:rbac:groups=\"\",resources=secrets,verbs=get\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := testenv.Dir(t, map[string]string{"a.go": source})
+			markers, err := ReadMarkers(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			Resettle(markers, objects(t, test.manifest), "ship-system")
+			plan, err := PlanEdits(dir, markers, grants, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, change := range plan.Changes {
+				got += string(change.Content)
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -50,14 +50,16 @@ func Read(ctx context.Context, found *project.Project, against string) (*Grants,
 		return nil, err
 	}
 	g.Options.ClusterScoped = scopesOf(definitions)
-	if g.Identity, err = found.Identity(ctx); err != nil {
+	manifests, err := found.Manifests(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if g.Identity != nil {
+	if g.Identity = project.IdentityIn(manifests); g.Identity != nil {
 		g.Options.Namespace = g.Identity.Namespace
 		if g.Roles, err = rights.FromObjects(g.Identity.Objects); err != nil {
 			return nil, err
 		}
+		rights.Resettle(markers, manifests, g.Identity.Namespace)
 	}
 	g.Markers, g.Others = rights.OwnMarkers(markers, g.Roles)
 	if g.Granted, err = g.grantedBy(found, against); err != nil {
