@@ -4,6 +4,7 @@
 package rights
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/opdock/opdock/internal/testenv"
@@ -74,12 +75,12 @@ func TestPlanEditsInTheNamespaceOfTheOperator(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := ""
+			var got strings.Builder
 			for _, change := range plan.Changes {
-				got += string(change.Content)
+				got.Write(change.Content)
 			}
-			if got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
+			if got.String() != test.want {
+				t.Errorf("got %q, want %q", got.String(), test.want)
 			}
 		})
 	}

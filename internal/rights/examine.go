@@ -5,6 +5,7 @@ package rights
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -169,7 +170,9 @@ func (c *comparison) unusedNames(rule *Rule, one *resourceRights) {
 			if reach.Many {
 				return
 			}
-			unused = slices.DeleteFunc(unused, func(name string) bool { return reach.Names[name] > 0 })
+			unused = slices.DeleteFunc(unused, func(granted string) bool {
+				return slices.ContainsFunc(slices.Collect(maps.Keys(reach.Names)), func(name string) bool { return n.isFor(granted, name) })
+			})
 			verbs = append(verbs, part.Verb)
 		}
 	}

@@ -42,7 +42,7 @@ func TestRightsThatAreUsedAndGivenAway(t *testing.T) {
 		found string
 	}{
 		"nothing is granted":       {[]*lens.Use{own(), given(lens.GivenAway)}, nil, "get secrets\n", ""},
-		"both are granted":         {[]*lens.Use{own(), given(lens.GivenAway)}, []Rule{inOwn, inDefault}, "get secrets\n", ""},
+		"both are granted":         {[]*lens.Use{own(), given(lens.GivenAway)}, []Rule{inOwn, inDefault}, "get secrets in default,ship-system\n", ""},
 		"only the use is granted":  {[]*lens.Use{own(), given(lens.GivenAway)}, []Rule{inOwn}, "get secrets\n", "missing: get secrets: " + lens.GivenAway + "\n"},
 		"it may escalate":          {[]*lens.Use{own(), given(lens.GivenAway)}, []Rule{inOwn, escalates}, limited, "unused: escalate " + roles + "\n"},
 		"it may not bind":          {[]*lens.Use{own(), given(lens.Bound), binds()}, []Rule{inOwn}, "get secrets\n", "missing: get secrets: " + lens.Bound + "\n"},

@@ -185,7 +185,7 @@ func (c *comparison) weigh(n *Need, s *scopes, options Options) {
 		n.Proposed = n.Proposed && (n.Granted || c.ungranted || n.mustBind)
 	}
 	if n.Proposed {
-		c.Grants = append(c.Grants, Grant{n.Right, n.Namespaces, n.Names})
+		c.Grants = append(c.Grants, c.proposalFor(n)...)
 	}
 	if n.Granted || c.ungranted || n.Alternative || n.isFree {
 		return
@@ -195,6 +195,44 @@ func (c *comparison) weigh(n *Need, s *scopes, options Options) {
 		finding.Type = Refused
 	}
 	c.Findings = append(c.Findings, finding)
+}
+
+// proposalFor is what is proposed for a need: no more than the rules grant that meet it, so that comparing never widens a right.
+func (c *comparison) proposalFor(n *Need) (grants []Grant) {
+	proposed := Grant{n.Right, n.Namespaces, n.Names}
+	if !n.Granted || covered(c.rules, n.Right, place{}) {
+		return []Grant{proposed}
+	}
+	for i := range c.rules {
+		rule := &c.rules[i]
+		if !slices.ContainsFunc(n.places(), func(at place) bool { return rule.covers(n.Right, at) }) {
+			continue
+		}
+		limited := proposed
+		if rule.Namespace != "" {
+			limited.Namespaces = []string{rule.Namespace}
+		}
+		if len(rule.ResourceNames) > 0 {
+			limited.Names = slices.DeleteFunc(slices.Clone(rule.ResourceNames), func(granted string) bool {
+				return len(n.Names) > 0 && !slices.ContainsFunc(n.Names, func(name string) bool { return n.isFor(granted, name) })
+			})
+		}
+		grants = append(grants, limited)
+	}
+	n.Namespaces, n.Names = namespacesOf(grants), namesOf(grants)
+	return grants
+}
+
+// namespacesOf are the namespaces that grants are limited to together.
+func namespacesOf(grants []Grant) (namespaces []string) {
+	for _, g := range grants {
+		if len(g.Namespaces) == 0 {
+			return nil
+		}
+		namespaces = append(namespaces, g.Namespaces...)
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
 }
 
 // lacksBind reports whether a need is the right to bind roles, and is neither granted nor proposed.

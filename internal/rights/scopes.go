@@ -196,8 +196,8 @@ func (s *scopes) names(n *Need) []string {
 		return s.boundNames(n, e)
 	case len(e.Names) > maxFixedNames:
 		return nil
-	case n.Verb == "impersonate", n.Verb == "bind":
-		// Users are the same on every cluster.
+	case n.Verb == "impersonate", n.Verb == "bind", baseOf(n.Right) == signers:
+		// Users are the same on every cluster, and so are signers.
 	case n.Part == EventRecorder, IsCustom(n.Group):
 		return nil
 	case baseOf(n.Right) == schema.GroupResource{Resource: "pods"}:
