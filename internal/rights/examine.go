@@ -98,7 +98,7 @@ func (c *comparison) usersOf(part atom) (users []*Need) {
 		if n.isFree {
 			continue
 		}
-		if part.includes(n.Right) && slices.ContainsFunc(n.places(), func(at place) bool { return part.rule.reaches(n.Right, at) }) {
+		if part.includes(n.Right) && n.isReachedBy(part.rule) {
 			users = append(users, n)
 		}
 	}
@@ -167,8 +167,8 @@ func (c *comparison) unusedNames(rule *Rule, one *resourceRights) {
 		}
 		for _, n := range c.usersOf(part) {
 			reach := n.reach()
-			if reach.Many {
-				return
+			if reach.Many || n.escalates() {
+				return // not all names are known
 			}
 			unused = slices.DeleteFunc(unused, func(granted string) bool {
 				return slices.ContainsFunc(slices.Collect(maps.Keys(reach.Names)), func(name string) bool { return n.isFor(granted, name) })

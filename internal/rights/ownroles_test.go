@@ -114,8 +114,8 @@ func TestBindingsOfOwnRoles(t *testing.T) {
 		"it was not written":               {403, []*lens.Use{binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{}, " in default only victory-admin"},
 		"many others":                      {0, []*lens.Use{binds(lens.BindsUnknown, many...)}, []Rule{}, " in default only role-0,role-1,role-2,role-3,role-4,role-5,role-6,role-7,role-8"},
 		"written by one that escalates":    {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/view")}, []Rule{escalates}, " in default only view"},
-		"by one that escalates, own role":  {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{escalates}, " in default"},
-		"by one that escalates, and bound": {201, []*lens.Use{given(), binds(lens.BindsWritten, "default/victory-admin"), implied(asked(1, "*", "*.sea", "default/"), lens.Bound)}, []Rule{escalates}, " in default"},
+		"by one that escalates, own role":  {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{escalates}, " in default only victory-admin"},
+		"by one that escalates, and bound": {201, []*lens.Use{given(), binds(lens.BindsWritten, "default/victory-admin"), implied(asked(1, "*", "*.sea", "default/"), lens.Bound)}, []Rule{escalates}, " in default only victory-admin"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			granted := Granted{}

@@ -98,6 +98,13 @@ func (r Right) isFor(granted, name string) bool {
 	return granted == name || isPath && baseOf(r) == signers && granted == domain+"/*"
 }
 
+// forAllNames is a rule without its names.
+func (r *Rule) forAllNames() Rule {
+	rule := *r
+	rule.ResourceNames = nil
+	return rule
+}
+
 func covered(rules []Rule, right Right, at place) bool {
 	return slices.ContainsFunc(rules, func(rule Rule) bool { return rule.covers(right, at) })
 }
