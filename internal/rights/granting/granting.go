@@ -6,6 +6,7 @@
 package granting
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +26,9 @@ const (
 	Chart   = "chart"
 	Nothing = "none"
 )
+
+// defaultNamespace is where an operator runs whose manifests do not say where. A rehearsal puts its account there.
+const defaultNamespace = "default"
 
 // Grants holds the rights that a project grants.
 type Grants struct {
@@ -82,13 +86,17 @@ func (g *Grants) grantedBy(found *project.Project, against string) (granted righ
 		take(g.Roles)
 	}
 	if wants(Chart) {
-		charts, err := rights.ReadCharts(found.Dir, g.Options.Namespace)
+		namespace := cmp.Or(g.Options.Namespace, defaultNamespace)
+		charts, err := rights.ReadCharts(found.Dir, namespace)
 		if err != nil {
 			return granted, err
 		}
 		for _, chart := range charts {
 			if granted.Source == "" {
 				take(chart.Granted)
+				if granted.Source != "" {
+					g.Options.Namespace = namespace
+				}
 			} else if chart.Source != "" {
 				notes = append(notes, chart.Source+" is not compared: the project has several charts")
 			}

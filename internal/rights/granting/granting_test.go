@@ -51,3 +51,34 @@ spec:
 		t.Errorf("got %v, want the marker as it is written", grants.Markers)
 	}
 }
+
+// TestRolesOfAChartHoldInOneNamespace has a project with nothing but a chart, which does not say where it is installed.
+func TestRolesOfAChartHoldInOneNamespace(t *testing.T) {
+	chart := map[string]string{
+		"go.mod": "module example.com/ship\n", "chart/Chart.yaml": "name: ship\n",
+		"chart/templates/role.yaml": `kind: Role
+metadata:
+  name: ship
+rules:
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get]
+---
+kind: RoleBinding
+metadata:
+  name: ship
+roleRef:
+  kind: Role
+  name: ship
+`,
+	}
+	grants := read(t, chart, Auto)
+	if rules := grants.Granted.Rules; len(rules) != 1 || rules[0].Namespace != "default" || grants.Options.Namespace != "default" {
+		t.Errorf("got %v, and the operator is in %q", rules, grants.Options.Namespace)
+	}
+	// Without rules to compare with, recordings show where the operator is.
+	delete(chart, "chart/templates/role.yaml")
+	if grants := read(t, chart, Auto); grants.Options.Namespace != "" {
+		t.Errorf("the operator is in %q", grants.Options.Namespace)
+	}
+}
