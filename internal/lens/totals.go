@@ -227,7 +227,7 @@ func (t *Totals) request(at time.Time, r *Request) {
 		if u := t.use(useKey{implied.Verb, place.Group, place.Resource, place.Subresource, implied.Path, ReasonClass(implied.Because), false}, at, r); u != nil {
 			u.Implied = implied.Because
 			u.where(place)
-			if r.refusedSender() || r.As == "" && r.lacksCreate() {
+			if r.RefusedSender() || r.As == "" && r.lacksCreate() {
 				u.Forbidden++
 				u.forbidden(place)
 			}
