@@ -38,7 +38,11 @@ func (c *comparison) examine(rule *Rule) {
 		var wildNeeds, wideNeeds, namedNeeds []*Need
 		for _, part := range one.parts {
 			needs, locks := c.usersOf(part), c.lockRights(part)
-			switch manager := append(c.managers(part), locks...); {
+			manager := append(c.managers(part), locks...)
+			if part.isUse() {
+				manager = append(manager, part.Right)
+			}
+			switch {
 			case len(needs) == 0 && len(manager) > 0:
 				kept = append(kept, part.Verb)
 				c.keep(rule, manager)
@@ -135,6 +139,9 @@ func (c *comparison) whyKept(one *resourceRights) string {
 			if why := managerRights[right].why(); !slices.Contains(parts, why) {
 				parts = append(parts, why)
 			}
+		}
+		if part.isUse() && !slices.Contains(parts, whyUse) {
+			parts = append(parts, whyUse)
 		}
 		if len(c.lockRights(part)) > 0 && !slices.Contains(parts, whyUnseenLocks) {
 			parts = append(parts, whyUnseenLocks)

@@ -99,3 +99,13 @@ func TestPlanEditsKeepsNames(t *testing.T) {
 		t.Errorf("got %+v, %v", plan, err)
 	}
 }
+
+// TestUseOfPoliciesStays at the place where a rule grants it.
+func TestUseOfPoliciesStays(t *testing.T) {
+	granted := Granted{Source: "roles", Rules: []Rule{grantedWatches, rule("role", "ship-system", "security.openshift.io", "securitycontextconstraints", "use", "anyuid")}}
+	const want = "+kubebuilder:rbac:groups=sea,resources=frigates,verbs=list;watch\n" +
+		"+kubebuilder:rbac:groups=security.openshift.io,resources=securitycontextconstraints,resourceNames=anyuid,verbs=use,namespace=ship-system\n"
+	if got := proposed(Compare(Merge([]*Recording{recorded(watches)}), granted, Options{})); got != want {
+		t.Errorf("proposed is\n%swant\n%s", got, want)
+	}
+}
