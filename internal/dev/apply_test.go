@@ -123,6 +123,17 @@ func TestRightsOfEarlierSessions(t *testing.T) {
 	if err := second.applyIdentity(t.Context(), &Round{}); err != nil || second.exists(t, role) {
 		t.Errorf("a project without an identity keeps its role: %v", err)
 	}
+
+	// The same holds for roles that the operator may bind to others.
+	second.manifests.identity = identityOf()
+	second.manifests.identity.Others = []*unstructured.Unstructured{role}
+	if err := second.applyIdentity(t.Context(), &Round{}); err != nil || !second.exists(t, role) {
+		t.Errorf("a role for others was not applied: %v", err)
+	}
+	second.manifests.identity.Others = nil
+	if err := second.applyIdentity(t.Context(), &Round{}); err != nil || second.exists(t, role) {
+		t.Errorf("a role for others has survived: %v", err)
+	}
 }
 
 // What was deployed is not pruned by a session, which says so.

@@ -128,7 +128,7 @@ func (s *Session) applyIdentity(ctx context.Context, round *Round) error {
 	began := time.Now()
 	var objects []*unstructured.Unstructured
 	if identity := s.manifests.identity; identity != nil {
-		objects = append(namespaceFor(identity.Namespace, identity.Objects), identity.Objects...)
+		objects = slices.Concat(namespaceFor(identity.Namespace, identity.Objects), identity.Objects, identity.Others)
 	}
 	others, err := s.applier.others(ctx)
 	if err != nil {

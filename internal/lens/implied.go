@@ -172,9 +172,9 @@ func ServiceAccount(user string) (namespace, name string, ok bool) {
 	return strings.Cut(account, ":")
 }
 
-// refusedSender reports whether a request was refused because its sender lacks a right, and not the user that is impersonated.
+// RefusedSender reports whether a request was refused because its sender lacks a right, and not the user that is impersonated.
 // Since version 1.35 the API server may name a verb that begins with impersonate.
-func (r *Request) refusedSender() bool {
+func (r *Request) RefusedSender() bool {
 	return r.LacksRight() && (r.As == "" || r.Message == "" || strings.Contains(r.Message, "cannot impersonate"))
 }
 

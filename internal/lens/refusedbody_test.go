@@ -34,6 +34,30 @@ func TestRefusedBodies(t *testing.T) {
 		"an owner":            {http.MethodPost, maps, "application/json", owned, 403, finalizers, "create configmaps shop/web: 1 failed, update shops/finalizers: 1 forbidden"},
 		"an owner, by apply":  {http.MethodPatch, maps + "/web", "application/apply-patch+yaml", owned, 403, finalizers, "apply configmaps shop/web: 1 failed, update shops/finalizers: 1 forbidden"},
 		"an owner, by patch":  {http.MethodPatch, maps + "/web", "application/merge-patch+json", `{"data":{"a":"b"}}`, 403, finalizers, "patch configmaps shop/web: 1 forbidden"},
+		"no right to create, by apply": {
+			http.MethodPatch, maps + "/web", "application/apply-patch+yaml", owned, 403,
+			`configmaps "web" is forbidden: User "u" cannot create resource "configmaps" in API group "" in the namespace "shop"`,
+			"apply configmaps shop/web: 1 failed, create configmaps/: 1 forbidden",
+		},
+		"no right to create, by update": {
+			http.MethodPut, maps + "/web", "application/json", owned, 403, `configmaps "web" is forbidden: User "u" cannot create resource "configmaps" in API group "" in the namespace "shop"`,
+			"create configmaps/: 1 forbidden, update configmaps shop/web: 1 failed",
+		},
+		"no right to create, in the words of older servers": {
+			http.MethodPatch, maps + "/web", "application/apply-patch+yaml", owned, 403, `configmaps "web" is forbidden: `,
+			"apply configmaps shop/web: 1 failed, create configmaps/: 1 forbidden",
+		},
+		"no right to apply": {
+			http.MethodPatch, maps + "/web", "application/apply-patch+yaml", owned, 403, `configmaps "web" is forbidden: User "u" cannot patch resource "configmaps" in API group ""`,
+			"apply configmaps shop/web: 1 forbidden",
+		},
+		"a quota, by apply": {
+			http.MethodPatch, maps + "/web", "application/apply-patch+yaml", owned, 403, `configmaps "web" is forbidden: exceeded quota: small`, "apply configmaps shop/web: 1 failed",
+		},
+		"a webhook, by apply": {
+			http.MethodPatch, maps + "/web", "application/apply-patch+yaml", owned, 403,
+			`admission webhook "w" denied the request: User "u" cannot create resource "configmaps" here`, "apply configmaps shop/web: 1 failed",
+		},
 		"a role": {
 			http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/roles", "application/json", role, 403, `user "u" is attempting to grant RBAC permissions not currently held:`,
 			"create roles shop/web: 1 failed, escalate roles/: 1 forbidden, get pods/: 1 forbidden",

@@ -190,7 +190,7 @@ func (t *Totals) request(at time.Time, r *Request) {
 	}
 	place := t.place(r.Resource, r.Query)
 	switch {
-	case r.lacksImplied() && len(r.Implies) > 0:
+	case (r.lacksImplied() || r.lacksCreate()) && len(r.Implies) > 0:
 		u.Failed++ // what it implies is forbidden
 	case r.LacksRight():
 		u.Forbidden++
@@ -227,7 +227,7 @@ func (t *Totals) request(at time.Time, r *Request) {
 		if u := t.use(useKey{implied.Verb, place.Group, place.Resource, place.Subresource, implied.Path, ReasonClass(implied.Because), false}, at, r); u != nil {
 			u.Implied = implied.Because
 			u.where(place)
-			if r.refusedSender() {
+			if r.RefusedSender() || r.As == "" && r.lacksCreate() {
 				u.Forbidden++
 				u.forbidden(place)
 			}

@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -153,6 +155,10 @@ func (o *observer) scaled(x *exchange, scale client.Object, before remembered) {
 // refusedBody finds the rights that a refused write needs for its body, one of which its sender lacks.
 func (o *observer) refusedBody(x *exchange) {
 	r := &x.Request
+	if r.lacksCreate() {
+		r.Implies = append(r.Implies, Implied{Verb: "create", Resource: bare(r.Resource), Because: fmt.Sprintf("this %s would have created the object", r.Verb)})
+		return
+	}
 	if !r.IsWrite() || !r.lacksImplied() {
 		return
 	}
@@ -167,6 +173,16 @@ func (o *observer) refusedBody(x *exchange) {
 		sent.SetUID(types.UID(old.uid))
 	}
 	r.Implies = append(r.Implies, o.implied(r, old, sent)...)
+}
+
+// withoutReason is how API servers up to version 1.30 refuse a write that would create its object.
+var withoutReason = regexp.MustCompile(`^\S+ "[^"]+" is forbidden: *$`)
+
+// lacksCreate reports whether an apply or update was refused because its sender may not create the object, which does not exist. The
+// right to send it was there.
+func (r *Request) lacksCreate() bool {
+	return (r.Verb == "apply" || r.Verb == "update") && r.Status == http.StatusForbidden && !IsDenial(r.Message) &&
+		(strings.Contains(r.Message, fmt.Sprintf(" cannot create resource %q ", r.Resource.Resource)) || withoutReason.MatchString(r.Message))
 }
 
 // partialMetadata is the kind of objects that were requested without spec and status. They are

@@ -25,6 +25,9 @@ type Identity struct {
 	ServiceAccount string
 	// Objects are the Namespace, ServiceAccount, roles and bindings, in the order in which they can be applied.
 	Objects []*unstructured.Unstructured
+	// Others are the other roles of the manifests, which the operator may bind to accounts that it creates. Without a binding they
+	// grant nothing.
+	Others []*unstructured.Unstructured
 	// Completed are the names of bindings that name the account without its namespace, which Objects have. API servers
 	// refuse them without; a kustomization for all namespaces may leave it out, and expects its users to set it.
 	Completed []string
@@ -74,7 +77,32 @@ func IdentityIn(manifests []*unstructured.Unstructured) *Identity {
 		}
 	}
 	identity.Objects = append(identity.Objects, own...)
+	namespaces[""], namespaces[identity.Namespace] = true, true
+	identity.Others = otherRoles(manifests, roles, namespaces)
 	return identity
+}
+
+// otherRoles are the roles among manifests that are not the operator's own, except those in namespaces that may not exist.
+func otherRoles(manifests, own []*unstructured.Unstructured, namespaces map[string]bool) (others []*unstructured.Unstructured) {
+	key := func(role *unstructured.Unstructured) string {
+		return role.GetKind() + " " + role.GetNamespace() + "/" + role.GetName()
+	}
+	known := map[string]bool{}
+	for _, role := range own {
+		known[key(role)] = true
+	}
+	for _, kind := range []string{"ClusterRole", "Role"} {
+		for _, role := range only(manifests, schema.GroupKind{Group: rbacGroup, Kind: kind}) {
+			if kind == "Role" {
+				role = withNamespace(role)
+			}
+			if !known[key(role)] && namespaces[role.GetNamespace()] {
+				known[key(role)] = true
+				others = append(others, role)
+			}
+		}
+	}
+	return others
 }
 
 // accountIn finds out which account the operator has. There is no object of it if it is one that the cluster creates.

@@ -147,3 +147,29 @@ func TestAccountThatTheManifestsLack(t *testing.T) {
 		})
 	}
 }
+
+// TestRolesForOthers has roles that no manifest binds to the operator. It may bind them itself, to what it creates.
+func TestRolesForOthers(t *testing.T) {
+	const manifests = `{apiVersion: v1, kind: ServiceAccount, metadata: {name: captain, namespace: harbour}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: manager-role}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: crew}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: crew}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: crew, namespace: harbour}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: crew, namespace: elsewhere}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: cook}, roleRef: {kind: ClusterRole, name: crew}, subjects: [{kind: ServiceAccount, name: cook, namespace: harbour}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: captain}, roleRef: {kind: ClusterRole, name: manager-role}, subjects: [{kind: ServiceAccount, name: captain, namespace: harbour}]}`
+	identity := IdentityIn(objectsIn(t, manifests))
+	if got := names(identity.Objects); got != "ServiceAccount harbour/captain, ClusterRole manager-role, ClusterRoleBinding captain" {
+		t.Errorf("the objects are %s", got)
+	}
+	if got := names(identity.Others); got != "ClusterRole crew, Role harbour/crew" {
+		t.Errorf("the others are %s", got)
+	}
+}

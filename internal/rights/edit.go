@@ -49,7 +49,7 @@ func PlanEdits(dir string, markers []Marker, grants []Grant, elsewhere []Rule) (
 		m := &markers[i]
 		left, same := m.reduce(grants)
 		for _, rule := range left {
-			rules = append(rules, Rule{PolicyRule: rule, Namespace: m.Namespace})
+			rules = append(rules, Rule{PolicyRule: rule, Namespace: m.namespace()})
 		}
 		if same {
 			continue
@@ -115,7 +115,7 @@ func (m *Marker) reduce(grants []Grant) (left []rbacv1.PolicyRule, same bool) {
 
 // meets reports whether a part of a marker is for a grant.
 func (m *Marker) meets(part atom, g Grant) bool {
-	return part.includes(g.Right) && (m.Namespace == "" || len(g.Namespaces) == 0 || slices.Contains(g.Namespaces, m.Namespace)) &&
+	return part.includes(g.Right) && (m.Namespace == "" || len(g.Namespaces) == 0 || slices.Contains(g.Namespaces, m.namespace())) &&
 		(len(m.ResourceNames) == 0 || len(g.Names) == 0 || slices.ContainsFunc(g.Names, func(name string) bool { return slices.Contains(m.ResourceNames, name) }))
 }
 
@@ -135,16 +135,16 @@ func namesOf(grants []Grant) (names []string) {
 func addMarkers(markers []Marker, grants []Grant, rules []Rule) (edits []Edit, err error) {
 	var lacking []Grant
 	for _, g := range NotIn(grants, rules) {
-		g.Namespaces = nil // without a binding, a Role would grant nothing
+		g.Namespaces = lackedIn(markers, g, rules)
 		lacking = append(lacking, g)
 	}
 	for _, role := range Propose(lacking) {
 		for _, rule := range role.Rules {
-			beside := closest(markers, rule)
+			beside := closest(markers, rule, role.Namespace)
 			if beside == nil {
 				return nil, ErrNoMarkers
 			}
-			line := formatMarker(rule, role.Namespace, beside.RoleName)
+			line := beside.format(rule)
 			if i := slices.IndexFunc(edits, func(e Edit) bool { return e.File == beside.File && e.Line == beside.Line }); i >= 0 {
 				edits[i].After = append(edits[i].After, line)
 				continue
@@ -155,6 +155,20 @@ func addMarkers(markers []Marker, grants []Grant, rules []Rule) (edits []Edit, e
 	return edits, nil
 }
 
+// lackedIn are the namespaces in which a right is lacking; nil for the whole cluster. A namespace without markers has no Role that is
+// bound, and without a binding, a Role would grant nothing.
+func lackedIn(markers []Marker, g Grant, rules []Rule) (namespaces []string) {
+	for _, namespace := range g.Namespaces {
+		if !slices.ContainsFunc(markers, func(m Marker) bool { return m.namespace() == namespace }) {
+			return nil
+		}
+		if len(NotIn([]Grant{{g.Right, []string{namespace}, g.Names}}, rules)) > 0 {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	return namespaces
+}
+
 func count(names []string) map[string]uint64 {
 	counts := map[string]uint64{}
 	for _, name := range names {
@@ -163,14 +177,14 @@ func count(names []string) map[string]uint64 {
 	return counts
 }
 
-// closest is a marker about the same resource, or else the same group, or else the last one of the file with most markers. A
-// marker for a Role is not taken: what is beside it would look as if it belonged there.
-func closest(markers []Marker, rule rbacv1.PolicyRule) *Marker {
+// closest is a marker about the same resource, or else the same group, or else the last one of the file with most markers. It is for
+// the same namespace, or for the whole cluster if that is empty: what is beside another one would look as if it belonged there.
+func closest(markers []Marker, rule rbacv1.PolicyRule, namespace string) *Marker {
 	var byResource, byGroup, last *Marker
 	inFile := map[string]int{}
 	for i := range markers {
 		m := &markers[i]
-		if m.Namespace != "" {
+		if m.namespace() != namespace {
 			continue
 		}
 		inFile[m.File]++

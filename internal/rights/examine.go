@@ -5,6 +5,7 @@ package rights
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -37,7 +38,11 @@ func (c *comparison) examine(rule *Rule) {
 		var wildNeeds, wideNeeds, namedNeeds []*Need
 		for _, part := range one.parts {
 			needs, locks := c.usersOf(part), c.lockRights(part)
-			switch manager := append(c.managers(part), locks...); {
+			manager := append(c.managers(part), locks...)
+			if part.isUse() {
+				manager = append(manager, part.Right)
+			}
+			switch {
 			case len(needs) == 0 && len(manager) > 0:
 				kept = append(kept, part.Verb)
 				c.keep(rule, manager)
@@ -97,7 +102,7 @@ func (c *comparison) usersOf(part atom) (users []*Need) {
 		if n.isFree {
 			continue
 		}
-		if part.includes(n.Right) && slices.ContainsFunc(n.places(), func(at place) bool { return part.rule.reaches(n.Right, at) }) {
+		if part.includes(n.Right) && n.isReachedBy(part.rule) {
 			users = append(users, n)
 		}
 	}
@@ -135,6 +140,9 @@ func (c *comparison) whyKept(one *resourceRights) string {
 				parts = append(parts, why)
 			}
 		}
+		if part.isUse() && !slices.Contains(parts, whyUse) {
+			parts = append(parts, whyUse)
+		}
 		if len(c.lockRights(part)) > 0 && !slices.Contains(parts, whyUnseenLocks) {
 			parts = append(parts, whyUnseenLocks)
 		}
@@ -166,10 +174,12 @@ func (c *comparison) unusedNames(rule *Rule, one *resourceRights) {
 		}
 		for _, n := range c.usersOf(part) {
 			reach := n.reach()
-			if reach.Many {
-				return
+			if reach.Many || n.escalates() {
+				return // not all names are known
 			}
-			unused = slices.DeleteFunc(unused, func(name string) bool { return reach.Names[name] > 0 })
+			unused = slices.DeleteFunc(unused, func(granted string) bool {
+				return slices.ContainsFunc(slices.Collect(maps.Keys(reach.Names)), func(name string) bool { return n.isFor(granted, name) })
+			})
 			verbs = append(verbs, part.Verb)
 		}
 	}

@@ -45,6 +45,21 @@ func (p Part) why() string {
 	return string(p)
 }
 
+// whyUse is why a right to use a policy for pods is kept.
+const whyUse = "admission asks for it when a pod is created, and no request shows it"
+
+// isUse reports whether a right is the one to use a policy for pods. The pods of the operator may need it, and it may need it to
+// grant it to others.
+func (r Right) isUse() bool {
+	switch (schema.GroupResource{Group: r.Group, Resource: r.Resource}) {
+	case schema.GroupResource{Group: "security.openshift.io", Resource: "securitycontextconstraints"},
+		schema.GroupResource{Group: "policy", Resource: "podsecuritypolicies"},
+		schema.GroupResource{Group: "extensions", Resource: "podsecuritypolicies"}:
+		return r.Verb == "use"
+	}
+	return false
+}
+
 // everybodys returns why a right need not be granted: every authenticated user has it by the roles
 // system:discovery, system:public-info-viewer and system:basic-user. It is empty for all other rights.
 func everybodys(right Right) string {

@@ -5,6 +5,7 @@ package rights
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"go/parser"
@@ -33,8 +34,10 @@ type Marker struct {
 	// Problem is the reason why the marker cannot be parsed; it is then not changed.
 	Problem error
 
-	lead string // the text before the plus sign
-	line string // the whole line, without its end
+	// within is the namespace where it holds, if that is not the one that it names.
+	within string
+	lead   string // the text before the plus sign
+	line   string // the whole line, without its end
 }
 
 // Place is where the marker is.
@@ -142,8 +145,11 @@ func FromMarkers(markers []Marker) Granted {
 }
 
 func (m *Marker) granted() Rule {
-	return Rule{PolicyRule: m.ToRule(), Namespace: m.Namespace, From: m.Place()}
+	return Rule{PolicyRule: m.ToRule(), Namespace: m.namespace(), From: m.Place()}
 }
+
+// namespace is where the marker holds; empty for the whole cluster.
+func (m *Marker) namespace() string { return cmp.Or(m.within, m.Namespace) }
 
 // MarkerLines returns the markers for roles, without the text before the plus sign.
 func MarkerLines(roles []Role) (lines []string) {

@@ -70,6 +70,15 @@ func (n *Need) places() []place {
 	return at
 }
 
+// isReachedBy reports whether a rule applies at one of the places. Recordings do not have the names of the roles that need escalate.
+func (n *Need) isReachedBy(rule *Rule) bool {
+	at := *rule
+	if n.escalates() {
+		at = rule.forAllNames()
+	}
+	return slices.ContainsFunc(n.places(), func(used place) bool { return at.reaches(n.Right, used) })
+}
+
 func (n *Need) because(why string) {
 	if why != "" && !slices.Contains(n.Why, why) {
 		n.Why = append(n.Why, why)
@@ -139,6 +148,9 @@ func (o *Observed) needs(s *scopes) []*Need {
 func isAlternative(right Right) bool {
 	return right.Group == rbacv1.GroupName && (right.Verb == "escalate" || right.Verb == "bind")
 }
+
+// escalates is true for the right to write roles that grant more than their writer has.
+func (r Right) escalates() bool { return r.Verb == "escalate" && isAlternative(r) }
 
 // alongWith adds the rights that usually come with a certain right, even if the recordings do not show them.
 func (o *Observed) alongWith(n *Need, s *scopes, need func(Right) *Need) {

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // defaultRole is the role of markers that name none, unless a project chooses another name.
@@ -43,6 +45,23 @@ func OwnMarkers(markers []Marker, roles Granted) (own, others []Marker) {
 		}
 	}
 	return own, others
+}
+
+// Resettle finds out where markers hold. They name a namespace before kustomize sets another one, such as system in a project of
+// kubebuilder. One that no manifest has is the operator's own.
+func Resettle(markers []Marker, manifests []*unstructured.Unstructured, own string) {
+	known := map[string]bool{"": true}
+	for _, object := range manifests {
+		known[object.GetNamespace()] = true
+		if object.GetKind() == "Namespace" {
+			known[object.GetName()] = true
+		}
+	}
+	for i := range markers {
+		if m := &markers[i]; !known[m.Namespace] {
+			m.within = own
+		}
+	}
 }
 
 // boundNames are the names in markers whose roles are bound. Tools such as kustomize may have put a prefix or a suffix to the

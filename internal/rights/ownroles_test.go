@@ -42,7 +42,7 @@ func TestRightsThatAreUsedAndGivenAway(t *testing.T) {
 		found string
 	}{
 		"nothing is granted":       {[]*lens.Use{own(), given(lens.GivenAway)}, nil, "get secrets\n", ""},
-		"both are granted":         {[]*lens.Use{own(), given(lens.GivenAway)}, []Rule{inOwn, inDefault}, "get secrets\n", ""},
+		"both are granted":         {[]*lens.Use{own(), given(lens.GivenAway)}, []Rule{inOwn, inDefault}, "get secrets in default,ship-system\n", ""},
 		"only the use is granted":  {[]*lens.Use{own(), given(lens.GivenAway)}, []Rule{inOwn}, "get secrets\n", "missing: get secrets: " + lens.GivenAway + "\n"},
 		"it may escalate":          {[]*lens.Use{own(), given(lens.GivenAway)}, []Rule{inOwn, escalates}, limited, "unused: escalate " + roles + "\n"},
 		"it may not bind":          {[]*lens.Use{own(), given(lens.Bound), binds()}, []Rule{inOwn}, "get secrets\n", "missing: get secrets: " + lens.Bound + "\n"},
@@ -114,8 +114,8 @@ func TestBindingsOfOwnRoles(t *testing.T) {
 		"it was not written":               {403, []*lens.Use{binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{}, " in default only victory-admin"},
 		"many others":                      {0, []*lens.Use{binds(lens.BindsUnknown, many...)}, []Rule{}, " in default only role-0,role-1,role-2,role-3,role-4,role-5,role-6,role-7,role-8"},
 		"written by one that escalates":    {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/view")}, []Rule{escalates}, " in default only view"},
-		"by one that escalates, own role":  {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{escalates}, " in default"},
-		"by one that escalates, and bound": {201, []*lens.Use{given(), binds(lens.BindsWritten, "default/victory-admin"), implied(asked(1, "*", "*.sea", "default/"), lens.Bound)}, []Rule{escalates}, " in default"},
+		"by one that escalates, own role":  {201, []*lens.Use{given(), binds(lens.BindsUnknown, "default/victory-admin")}, []Rule{escalates}, " in default only victory-admin"},
+		"by one that escalates, and bound": {201, []*lens.Use{given(), binds(lens.BindsWritten, "default/victory-admin"), implied(asked(1, "*", "*.sea", "default/"), lens.Bound)}, []Rule{escalates}, " in default only victory-admin"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			granted := Granted{}

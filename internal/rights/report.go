@@ -150,7 +150,7 @@ func Compare(o *Observed, granted Granted, options Options) *Report {
 		own, _, _ = lens.ServiceAccount(o.Identity)
 	}
 	s := newScopes(o, own, options)
-	s.escalates = slices.ContainsFunc(c.rules, func(rule Rule) bool { return slices.Contains(rule.Verbs, "escalate") })
+	s.escalates = c.escalates(o, s)
 	s.binds = c.ungranted || !slices.ContainsFunc(o.needs(s), c.lacksBind)
 	s.collect()
 	c.Needs = o.needs(s)
@@ -185,7 +185,9 @@ func (c *comparison) weigh(n *Need, s *scopes, options Options) {
 		n.Proposed = n.Proposed && (n.Granted || c.ungranted || n.mustBind)
 	}
 	if n.Proposed {
-		c.Grants = append(c.Grants, Grant{n.Right, n.Namespaces, n.Names})
+		grants := c.proposalFor(n)
+		n.Proposed = len(grants) > 0
+		c.Grants = append(c.Grants, grants...)
 	}
 	if n.Granted || c.ungranted || n.Alternative || n.isFree {
 		return
@@ -195,6 +197,61 @@ func (c *comparison) weigh(n *Need, s *scopes, options Options) {
 		finding.Type = Refused
 	}
 	c.Findings = append(c.Findings, finding)
+}
+
+// proposalFor is what is proposed for a need: no more than the rules grant that meet it, so that comparing never widens a right.
+func (c *comparison) proposalFor(n *Need) (grants []Grant) {
+	proposed := Grant{n.Right, n.Namespaces, n.Names}
+	if c.ungranted || !n.Granted && !n.escalates() || covered(c.rules, n.Right, place{}) {
+		return []Grant{proposed}
+	}
+	for i := range c.rules {
+		rule := &c.rules[i]
+		if !slices.ContainsFunc(rule.atoms(), func(part atom) bool { return part.includes(n.Right) }) || !n.isReachedBy(rule) {
+			continue
+		}
+		limited := proposed
+		if rule.Namespace != "" {
+			limited.Namespaces = []string{rule.Namespace}
+		}
+		if len(rule.ResourceNames) > 0 {
+			limited.Names = slices.DeleteFunc(slices.Clone(rule.ResourceNames), func(granted string) bool {
+				return len(n.Names) > 0 && !slices.ContainsFunc(n.Names, func(name string) bool { return n.isFor(granted, name) })
+			})
+		}
+		grants = append(grants, limited)
+	}
+	n.Namespaces, n.Names = namespacesOf(grants), namesOf(grants)
+	return grants
+}
+
+// namespacesOf are the namespaces that grants are limited to together.
+func namespacesOf(grants []Grant) (namespaces []string) {
+	for _, g := range grants {
+		if len(g.Namespaces) == 0 {
+			return nil
+		}
+		namespaces = append(namespaces, g.Namespaces...)
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
+}
+
+// escalates reports whether rules name the verb escalate for all roles that the operator writes.
+func (c *comparison) escalates(o *Observed, s *scopes) bool {
+	var rules []Rule
+	for _, rule := range c.rules {
+		if slices.Contains(rule.Verbs, "escalate") {
+			rules = append(rules, rule.forAllNames())
+		}
+	}
+	return len(rules) > 0 && !slices.ContainsFunc(o.uses, func(used *use) bool {
+		if !used.escalates() || s.onlyRefused(&used.Evidence) {
+			return false
+		}
+		evidence := s.normal(used)
+		return slices.ContainsFunc(evidence.places(used.Right), func(at place) bool { return !covered(rules, used.Right, at) })
+	})
 }
 
 // lacksBind reports whether a need is the right to bind roles, and is neither granted nor proposed.

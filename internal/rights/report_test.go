@@ -93,6 +93,15 @@ func TestFindings(t *testing.T) {
 				"kept: create tokenreviews.authentication.k8s.io: the metrics endpoint authenticates its clients with the API server\n" +
 				"kept: get,create,update leases.coordination.k8s.io: leader election keeps a lease\n",
 		},
+		"policies for pods": {
+			[]*lens.Use{watches},
+			[]Rule{
+				grantedWatches, rule("role", "", "security.openshift.io", "securitycontextconstraints", "get,use", "anyuid"), rule("role", "", "policy", "podsecuritypolicies", "use"),
+				rule("role", "", "sea", "boats", "use"), rule("role", "", "security.openshift.io", "*", "*"),
+			},
+			"unused: use boats.sea\nunused: * *.security.openshift.io\nunused: get securitycontextconstraints.security.openshift.io\n" +
+				"kept: use podsecuritypolicies.policy: " + whyUse + "\nkept: use securitycontextconstraints.security.openshift.io: " + whyUse + "\n",
+		},
 		"roles without escalate": {
 			[]*lens.Use{watches, implied(asked(1, "escalate", "roles.rbac.authorization.k8s.io", "default/"), "role")}, []Rule{grantedWatches}, "",
 		},

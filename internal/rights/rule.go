@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // all is the wildcard of RBAC.
@@ -71,6 +73,9 @@ func (r Right) includes(other Right) bool {
 	return has && r.Resource == "*/"+subresource
 }
 
+// signers are who certificates are requested from. There are no objects of this kind: it is only for rights.
+var signers = schema.GroupResource{Group: certificatesv1.GroupName, Resource: "signers"}
+
 // place is where a right is used: in a namespace, or in the whole cluster, and on an object, or on all.
 type place struct{ namespace, name string }
 
@@ -84,7 +89,20 @@ func (r *Rule) reaches(right Right, at place) bool {
 	if r.Namespace != "" && r.Namespace != at.namespace {
 		return false
 	}
-	return right.URL != "" || len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, at.name)
+	return right.URL != "" || len(r.ResourceNames) == 0 || slices.ContainsFunc(r.ResourceNames, func(granted string) bool { return right.isFor(granted, at.name) })
+}
+
+// isFor reports whether a name in a rule grants a right on an object. A right on all signers of a domain is called DOMAIN/*.
+func (r Right) isFor(granted, name string) bool {
+	domain, _, isPath := strings.Cut(name, "/")
+	return granted == name || isPath && baseOf(r) == signers && granted == domain+"/*"
+}
+
+// forAllNames is a rule without its names.
+func (r *Rule) forAllNames() Rule {
+	rule := *r
+	rule.ResourceNames = nil
+	return rule
 }
 
 func covered(rules []Rule, right Right, at place) bool {

@@ -25,7 +25,8 @@ type scopes struct {
 	own string
 	// includeRefused says that refused requests count like others.
 	includeRefused bool
-	// escalates means that a rule names the verb escalate: the operator need not have the rights that the roles it writes grant.
+	// escalates means that rules name the verb escalate for all roles that the operator writes: it need not have the rights that these
+	// grant.
 	// binds means that it may bind the roles that it binds: it need not have the rights that these grant.
 	escalates, binds bool
 	// unlisted means that a role that the operator writes grants more than is known. It is proposed to escalate instead of what is not
@@ -191,13 +192,13 @@ func (s *scopes) names(n *Need) []string {
 	switch {
 	case !namesCount(n.Right), e.Unnamed > 0, e.Many, len(e.Names) == 0:
 		return nil
-	case n.Verb == "bind" && !s.escalates:
+	case n.Verb == "bind":
 		// The right to bind any role would be the right to do anything.
 		return s.boundNames(n, e)
 	case len(e.Names) > maxFixedNames:
 		return nil
-	case n.Verb == "impersonate", n.Verb == "bind":
-		// Users are the same on every cluster.
+	case n.Verb == "impersonate", baseOf(n.Right) == signers:
+		// Users are the same on every cluster, and so are signers.
 	case n.Part == EventRecorder, IsCustom(n.Group):
 		return nil
 	case baseOf(n.Right) == schema.GroupResource{Resource: "pods"}:

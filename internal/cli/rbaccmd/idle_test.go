@@ -33,7 +33,7 @@ func TestVerifyOfAnOperatorThatDoesNothing(t *testing.T) {
 		"one kind of several":   {formatText, verified{Idle: rehearse.Idle{Untouched: idleShip.Untouched}}, 0, "No request was refused.\n", "! the operator reconciled no Frigate: the rights for that were not tried\n"},
 		"admission refuses": {
 			formatText, verified{Acts: []rehearse.Outcome{{Act: "start", Denied: []rehearse.Refusal{{Verb: "list", Message: "a quota"}, {Verb: "list", Message: "a quota"}}}}}, 0,
-			"No request was refused for lack of a right.\n", "! refused, but not for lack of a right: list  during \"start\": a quota (2 times)\n",
+			"No request was refused for lack of a right of the operator.\n", "! refused, but not for lack of a right of the operator: list  during \"start\": a quota (2 times)\n",
 		},
 		"everything is as it is": {formatText, verified{}, 0, "No request was refused.\n", "Recording: "},
 	} {

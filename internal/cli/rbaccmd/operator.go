@@ -49,6 +49,11 @@ func withRoles(identity *project.Identity, roles []*unstructured.Unstructured) *
 		return object.GroupVersionKind().Group == rbacv1.GroupName
 	})
 	changed.Objects = append(changed.Objects, roles...)
+	changed.Others = slices.DeleteFunc(slices.Clone(identity.Others), func(other *unstructured.Unstructured) bool {
+		return slices.ContainsFunc(roles, func(role *unstructured.Unstructured) bool {
+			return role.GetKind() == other.GetKind() && role.GetNamespace() == other.GetNamespace() && role.GetName() == other.GetName()
+		})
+	})
 	return &changed
 }
 
@@ -73,7 +78,7 @@ func install(ctx context.Context, admin *rest.Config, p *project.Project, identi
 	if err != nil {
 		return err
 	}
-	_, err = server.Apply(ctx, slices.Concat(definitions, identity.Objects), apply.Options{Manager: apply.ProjectManager, Namespace: "default", MakeNamespaces: true})
+	_, err = server.Apply(ctx, slices.Concat(definitions, identity.Objects, identity.Others), apply.Options{Manager: apply.ProjectManager, Namespace: "default", MakeNamespaces: true})
 	return err
 }
 

@@ -167,7 +167,7 @@ func describe(outcome rehearse.Outcome) string {
 		text += fmt.Sprintf(", %d refused", len(outcome.Refused))
 	}
 	if len(outcome.Denied) > 0 {
-		text += fmt.Sprintf(", %d refused for another reason than rights", len(outcome.Denied))
+		text += fmt.Sprintf(", %d refused for another reason than the rights of the operator", len(outcome.Denied))
 	}
 	if outcome.Busy {
 		text += ", still busy"
@@ -189,7 +189,7 @@ func (a verbs) showVerified(o rbacOptions, result verified) error {
 		if len(refused) == 0 && !result.Idle.Unproven() {
 			reason := ""
 			if len(denied) > 0 {
-				reason = " for lack of a right"
+				reason = " for lack of a right of the operator"
 			}
 			fmt.Fprintf(a.Out, "No request was refused%s.\n", reason)
 			if text := result.Idle.Sentence(); text != "" {
@@ -197,7 +197,7 @@ func (a verbs) showVerified(o rbacOptions, result verified) error {
 			}
 		}
 		for _, text := range denied {
-			fmt.Fprintf(a.Err, "! refused, but not for lack of a right: %s\n", text)
+			fmt.Fprintf(a.Err, "! refused, but not for lack of a right of the operator: %s\n", text)
 		}
 		fmt.Fprintf(a.Err, "Recording: %s\n", result.Recording)
 	}

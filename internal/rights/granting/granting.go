@@ -6,6 +6,7 @@
 package granting
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,6 +26,9 @@ const (
 	Chart   = "chart"
 	Nothing = "none"
 )
+
+// defaultNamespace is where an operator runs whose manifests do not say where. A rehearsal puts its account there.
+const defaultNamespace = "default"
 
 // Grants holds the rights that a project grants.
 type Grants struct {
@@ -50,14 +54,16 @@ func Read(ctx context.Context, found *project.Project, against string) (*Grants,
 		return nil, err
 	}
 	g.Options.ClusterScoped = scopesOf(definitions)
-	if g.Identity, err = found.Identity(ctx); err != nil {
+	manifests, err := found.Manifests(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if g.Identity != nil {
+	if g.Identity = project.IdentityIn(manifests); g.Identity != nil {
 		g.Options.Namespace = g.Identity.Namespace
 		if g.Roles, err = rights.FromObjects(g.Identity.Objects); err != nil {
 			return nil, err
 		}
+		rights.Resettle(markers, manifests, g.Identity.Namespace)
 	}
 	g.Markers, g.Others = rights.OwnMarkers(markers, g.Roles)
 	if g.Granted, err = g.grantedBy(found, against); err != nil {
@@ -80,13 +86,17 @@ func (g *Grants) grantedBy(found *project.Project, against string) (granted righ
 		take(g.Roles)
 	}
 	if wants(Chart) {
-		charts, err := rights.ReadCharts(found.Dir, g.Options.Namespace)
+		namespace := cmp.Or(g.Options.Namespace, defaultNamespace)
+		charts, err := rights.ReadCharts(found.Dir, namespace)
 		if err != nil {
 			return granted, err
 		}
 		for _, chart := range charts {
 			if granted.Source == "" {
 				take(chart.Granted)
+				if granted.Source != "" {
+					g.Options.Namespace = namespace
+				}
 			} else if chart.Source != "" {
 				notes = append(notes, chart.Source+" is not compared: the project has several charts")
 			}

@@ -288,6 +288,21 @@ func TestLeaderElectionByAConfigMap(t *testing.T) {
 	}
 }
 
+// TestRightsOfImpersonatedUsers are not the operator's.
+func TestRightsOfImpersonatedUsers(t *testing.T) {
+	w := &watching{shown: newEvidence()}
+	for _, message := range []string{
+		`secrets is forbidden: User "tenant" cannot create resource "secrets" in API group "" in the namespace "a"`,
+		`users "tenant" is forbidden: User "system:serviceaccount:s:o" cannot impersonate resource "users" in API group "" at the cluster scope`,
+	} {
+		w.count(&lens.Event{Request: &lens.Request{Verb: "create", Resource: lens.Resource{Version: "v1", Resource: "secrets", Namespace: "a"}, Status: 403, Message: message, As: "tenant"}})
+	}
+	_, refused, denied := w.take()
+	if len(refused) != 1 || !strings.Contains(refused[0].Message, "cannot impersonate") || len(denied) != 1 {
+		t.Errorf("%v are refused and %v are denied", refused, denied)
+	}
+}
+
 // TestOnlyMissingRightsAreRefusals tells apart what has the same status.
 func TestOnlyMissingRightsAreRefusals(t *testing.T) {
 	w := &watching{shown: newEvidence()}

@@ -81,7 +81,8 @@ type Outcome struct {
 	Act      string    `json:"act"`
 	Requests int       `json:"requests"`
 	Refused  []Refusal `json:"refused,omitempty"`
-	// Denied are requests that were refused although the right was there, for example by a webhook or a quota.
+	// Denied are requests that were refused although the right was there, for example by a webhook or a quota, or because another
+	// user, as which the operator has sent them, lacks a right.
 	Denied []Refusal     `json:"denied,omitempty"`
 	Took   time.Duration `json:"nanoseconds"`
 	// Busy means that the operator had not finished in time.

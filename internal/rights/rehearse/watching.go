@@ -22,7 +22,7 @@ type watching struct {
 	mutex    sync.Mutex
 	any      bool
 	requests int
-	// refused lacked a right, and denied did not.
+	// refused lacked a right of the operator, and denied did not: it may have lacked one of a user that the operator impersonates.
 	refused, denied []Refusal
 	// lacked says that a request lacked a right, in any act.
 	lacked bool
@@ -81,10 +81,11 @@ func (w *watching) count(e *lens.Event) bool {
 	if r.Verb != "watch" || r.Open {
 		w.requests++
 	}
+	w.lacked = w.lacked || r.LacksRight()
 	refusal := Refusal{Verb: r.Verb, Resource: r.Resource, Message: r.Message}
 	switch {
-	case r.LacksRight():
-		w.refused, w.lacked = append(w.refused, refusal), true
+	case r.RefusedSender():
+		w.refused = append(w.refused, refusal)
 	case r.Status == http.StatusForbidden:
 		w.denied = append(w.denied, refusal)
 	}
