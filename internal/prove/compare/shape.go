@@ -128,6 +128,8 @@ var (
 		"metadata.generateName", "metadata.annotations." + lastApplied,
 		// How often something was rolled out shows in how many ReplicaSets were created.
 		"metadata.annotations.deployment.kubernetes.io/revision", "metadata.annotations.deployment.kubernetes.io/revision-history",
+		// The API server raises it with each change of the template of a DaemonSet, also of one that is taken back.
+		"metadata.annotations.deprecated.daemonset.template.generation",
 		"status.collisionCount",
 	}
 	// restarts are status fields about the past of containers. No operator can change them.

@@ -160,6 +160,7 @@ metadata:
     kubectl.kubernetes.io/last-applied-configuration: "{}"
     deployment.kubernetes.io/revision: "2"
     deployment.kubernetes.io/revision-history: "1"
+    deprecated.daemonset.template.generation: "2"
     captain: nelson
 `)
 	for _, object := range state {
