@@ -74,7 +74,7 @@ func (c *campaign) podsIn(state world.State) (pods []*unstructured.Unstructured)
 func (c *campaign) replaceable(step int, pods []*unstructured.Unstructured) []*unstructured.Unstructured {
 	created := map[string]bool{}
 	for _, child := range c.children(step) {
-		created[child.key.String()] = true
+		created[child.key.String()] = child.made
 	}
 	return slices.DeleteFunc(pods, func(pod *unstructured.Unstructured) bool {
 		key := world.Key{Kind: "Pod", Namespace: pod.GetNamespace(), Name: pod.GetName()}
