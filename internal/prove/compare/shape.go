@@ -136,6 +136,8 @@ var (
 	restarts = regexp.MustCompile(`^status\.([a-z]+C|c)ontainerStatuses\[[^\]]*\]\.(lastState|restartCount)$`)
 	// backends are the pods and nodes behind addresses of Endpoints and EndpointSlices: their names are random, and any node will do.
 	backends = regexp.MustCompile(`^(subsets|endpoints)\[.*\.(nodeName|zone|targetRef)$`)
+	// handled are other names for observedGeneration. Further numbers may be generations of other objects.
+	handled = regexp.MustCompile(`^(last)?(Observed|[rR]econciled|[pP]rocessed|[hH]andled|[sS]een|[sS]ynced)Generation$`)
 	// replicaSet is how a Deployment names one of its own, and ipv4 an address in a text.
 	replicaSet  = regexp.MustCompile(`ReplicaSet "([a-z0-9.-]+)-[a-z0-9]+"`)
 	ipv4        = regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b`)
@@ -218,14 +220,13 @@ func keyOf(list []any) string {
 }
 
 func (f *flattening) leaf(path, name string, value any) string {
-	switch name {
-	case "observedGeneration":
-		if number, ok := value.(int64); ok && f.generation > 0 {
-			if number == f.generation {
-				return "current"
-			}
-			return fmt.Sprintf("%d behind", f.generation-number)
+	if number, ok := value.(int64); ok && f.generation > 0 && (name == "observedGeneration" || path == "status."+name && handled.MatchString(name)) {
+		if number == f.generation {
+			return "current"
 		}
+		return fmt.Sprintf("%d behind", f.generation-number)
+	}
+	switch name {
 	case "nodePort", "healthCheckNodePort":
 		if value != int64(0) {
 			return "(allocated)"

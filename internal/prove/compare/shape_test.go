@@ -85,6 +85,10 @@ func TestFieldsAreTheSameInEachRun(t *testing.T) {
 		"what is observed":        {"metadata: {generation: 4}\nstatus: {observedGeneration: 4}", "status.observedGeneration", "current"},
 		"what was observed":       {"metadata: {generation: 4}\nstatus: {observedGeneration: 1}", "status.observedGeneration", "3 behind"},
 		"a condition that is old": {"metadata: {generation: 2}\nstatus: {conditions: [{type: Ready, observedGeneration: 1}]}", "status.conditions[Ready].observedGeneration", "1 behind"},
+		"what was reconciled":     {"metadata: {generation: 4}\nstatus: {lastReconciledGeneration: 3}", "status.lastReconciledGeneration", "1 behind"},
+		"what is processed":       {"metadata: {generation: 4}\nstatus: {processedGeneration: 4}", "status.processedGeneration", "current"},
+		"of another object":       {"metadata: {generation: 4}\nstatus: {deploymentGeneration: 3}", "status.deploymentGeneration", "3"},
+		"of one in a list":        {"metadata: {generation: 4}\nstatus: {generations: [{name: web, lastSeenGeneration: 3}]}", "status.generations[web].lastSeenGeneration", "3"},
 		"without a generation":    {"status: {observedGeneration: 7}", "status.observedGeneration", "7"},
 	} {
 		t.Run(name, func(t *testing.T) {
