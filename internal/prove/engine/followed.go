@@ -223,7 +223,7 @@ func wordsOf(object *unstructured.Unstructured) map[string]string {
 			words["status.conditions["+one.kind+"].status"] = one.status
 		}
 	}
-	for _, name := range []string{"phase", "state"} {
+	for _, name := range phaseFields {
 		if word, _, _ := unstructured.NestedString(object.Object, "status", name); word != "" {
 			words["status."+name] = word
 		}
