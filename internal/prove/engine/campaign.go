@@ -46,6 +46,9 @@ type Options struct {
 	Others   []*unstructured.Unstructured
 	// Texts are the addresses and times in the scenario, which are compared wherever they are.
 	Texts []string
+	// Namespace is of the objects of the scenario that name none. Move takes them to another one; nil if they must stay.
+	Namespace string
+	Move      func(namespace string)
 	// Prepare brings to the cluster what has to be there before the first step; it may be nil.
 	Prepare func(ctx context.Context, objects client.Client) error
 
@@ -228,12 +231,16 @@ func (c *campaign) tell(p Progress) {
 	c.o.Progress(p)
 }
 
-// learnWithKinds learns, and again with the CRDs of kinds that the operator is found to lack.
+// learnWithKinds learns, and again with the CRDs of kinds that the operator is found to lack, or in a namespace that it watches.
 func (c *campaign) learnWithKinds(ctx context.Context) ([]*Observation, error) {
 	for {
 		wrong, err := c.learn(ctx)
 		var lacks *dev.LackingError
-		if !errors.As(err, &lacks) || !c.operator.Need(ctx, lacks.Kinds) {
+		var elsewhere *elsewhereError
+		switch {
+		case errors.As(err, &elsewhere):
+			c.follow(elsewhere.watched)
+		case !errors.As(err, &lacks) || !c.operator.Need(ctx, lacks.Kinds):
 			return wrong, err
 		}
 		if err := c.prepare(ctx); err != nil {
@@ -267,6 +274,10 @@ func (c *campaign) prepare(ctx context.Context) (err error) {
 	objects, err := client.New(admin, client.Options{})
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	c.follow(c.operator.Watches())
+	if err := ensureNamespace(ctx, objects, c.o.Namespace); err != nil {
+		return err
 	}
 	if c.o.Prepare != nil {
 		if err := c.o.Prepare(ctx, objects); err != nil {

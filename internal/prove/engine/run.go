@@ -120,6 +120,11 @@ func (c *campaign) newRun(ctx context.Context, from string, withOperator bool) (
 	if withOperator {
 		err = r.startOperator(ctx)
 	}
+	if withOperator && err == nil && len(c.reference) == 0 { // what comes later uses the namespace of the first runs
+		if watched := r.operator.Watches(); c.isElsewhere(watched) {
+			err = &elsewhereError{watched}
+		}
+	}
 	if c.watchLate && err == nil {
 		r.world, err = world.Watch(ctx, admin, c.saved.of(from))
 	}
