@@ -199,6 +199,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 		found.addUndisturbed(wrong)
 		c.learnHealth(wrong)
 		if c.isRestless() {
+			c.countWrites()
 			found.families["undisturbed"].Planned, found.families["undisturbed"].Ran, found.families["undisturbed"].Clean = 1, 1, 0
 			found.skipAll("the operator does not come to rest undisturbed, so there is nothing to compare with: fix that first")
 			return found.result(c.built(), false), nil
@@ -215,6 +216,14 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	}
 	c.disturb(ctx, found)
 	return found.result(c.built(), ctx.Err() != nil), nil
+}
+
+// countWrites counts the writes of an operator that does not come to rest, of which nothing else is learned.
+func (c *campaign) countWrites() {
+	c.writes = 0
+	for _, s := range c.reference {
+		c.writes += len(s.writes)
+	}
 }
 
 // isMarked reports whether the beginning and the end of each reconcile are known.

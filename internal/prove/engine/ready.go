@@ -79,3 +79,21 @@ func isSettledReady(object *unstructured.Unstructured) bool {
 		return known && observed < object.GetGeneration()
 	})
 }
+
+// unfinishedAtRest returns the custom resources that are not finished undisturbed although the operator is at rest, and why: at the end of
+// the last step that leaves them there.
+func (c *campaign) unfinishedAtRest() (all []string) {
+	for _, subject := range c.o.Subjects {
+		for _, s := range slices.Backward(c.reference) {
+			key, live := find(s.state, subject)
+			if live == nil || live.GetDeletionTimestamp() != nil {
+				continue
+			}
+			if _, why := unfinished(live); why != "" {
+				all = append(all, key.String()+": "+shortened(firstLine(why)))
+			}
+			break
+		}
+	}
+	return all
+}

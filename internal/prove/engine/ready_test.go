@@ -65,3 +65,17 @@ func TestPhasesThatAreWrong(t *testing.T) {
 		}
 	}
 }
+
+// TestUnfinishedAtRest has a custom resource that never gets ready, and is deleted at the end.
+func TestUnfinishedAtRest(t *testing.T) {
+	key := world.Key{Group: "sea.example.com", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "victory"}
+	for phase, want := range map[string][]string{"Ready": nil, "Pending": {"Frigate default/victory: status.phase is Pending"}} {
+		c := sailing()
+		for _, s := range c.reference[:2] {
+			live := frigate()
+			live.Object["status"] = map[string]any{"phase": phase}
+			s.state = world.State{key: live}
+		}
+		expectLines(t, c.unfinishedAtRest(), want...)
+	}
+}
