@@ -138,6 +138,9 @@ var (
 	backends = regexp.MustCompile(`^(subsets|endpoints)\[.*\.(nodeName|zone|targetRef)$`)
 	// handled are other names for observedGeneration. Further numbers may be generations of other objects.
 	handled = regexp.MustCompile(`^(last)?(Observed|[rR]econciled|[pP]rocessed|[hH]andled|[sS]een|[sS]ynced)Generation$`)
+	// aNode is a simulated node, and nodeFields are where objects say on which one something runs: any node will do.
+	aNode      = regexp.MustCompile(`^node-\d+$`)
+	nodeFields = regexp.MustCompile(`(?i)(^|[^a-z])(node|host|node-?name|host-?name|selected-node)$`)
 	// replicaSet is how a Deployment names one of its own, and ipv4 an address in a text.
 	replicaSet  = regexp.MustCompile(`ReplicaSet "([a-z0-9.-]+)-[a-z0-9]+"`)
 	ipv4        = regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b`)
@@ -258,6 +261,9 @@ func (f *flattening) leaf(path, name string, value any) string {
 			}
 			return "(address)"
 		})
+	}
+	if aNode.MatchString(text) && nodeFields.MatchString(name) {
+		return "(node)"
 	}
 	if slices.Contains(f.known, text) && name != "clusterIP" && !strings.HasPrefix(path, "spec.clusterIPs[") { // which are allocated
 		return text
