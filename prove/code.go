@@ -33,8 +33,8 @@ type Ignore = scenario.Ignore
 // Settle says when a step is over. What is 0 has its default.
 type Settle = scenario.Settle
 
-// Apply brings objects to the cluster. Those without a namespace are in the namespace default. Objects of a Go type need their
-// apiVersion and kind, unless the type is in the scheme of client-go.
+// Apply brings objects to the cluster. Those without a namespace are in the namespace default, or in one that the operator watches
+// if that is not one of them. Objects of a Go type need their apiVersion and kind, unless the type is in the scheme of client-go.
 func Apply(name string, objects ...client.Object) Step {
 	apply := &scenario.Apply{}
 	var failed []error

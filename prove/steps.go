@@ -33,8 +33,16 @@ type script struct {
 	namespace string
 	// own are the project's kinds, and whether their objects are in namespaces.
 	own map[schema.GroupKind]bool
-	// applied are all objects that steps apply, in their order.
-	applied []*unstructured.Unstructured
+	// applied are all objects that steps apply, in their order, and placed those of them that name no namespace.
+	applied, placed []*unstructured.Unstructured
+}
+
+// move takes the objects that name no namespace to another one.
+func (p *script) move(namespace string) {
+	p.namespace = namespace
+	for _, object := range p.placed {
+		object.SetNamespace(namespace)
+	}
 }
 
 // restStep is the name of the step that is added to a scenario that leaves its objects there.
@@ -54,6 +62,10 @@ func stepsOf(e *engine.Options, s *scenario.Scenario, definitions []*unstructure
 				play.add(e, object)
 			}
 		}
+	}
+	e.Namespace = namespace
+	if !play.namesNamespace(s) {
+		e.Move = play.move
 	}
 	var there []*unstructured.Unstructured
 	for i := range s.Steps {
@@ -87,6 +99,17 @@ func stepsOf(e *engine.Options, s *scenario.Scenario, definitions []*unstructure
 	}
 }
 
+// namesNamespace reports whether a step names the namespace of an object that does not do so itself.
+func (p *script) namesNamespace(s *scenario.Scenario) bool {
+	return slices.ContainsFunc(s.Steps, func(step scenario.Step) bool {
+		refs := refsIn(&step)
+		if step.Wait != nil {
+			refs = append(refs, step.Wait.Ref)
+		}
+		return slices.ContainsFunc(refs, func(ref scenario.Ref) bool { return ref.Namespace != "" && contains(p.placed, p.find(ref)) })
+	})
+}
+
 // add notes an object that a step applies.
 func (p *script) add(e *engine.Options, object *unstructured.Unstructured) {
 	if spec, found := object.Object["spec"]; found && spec == nil {
@@ -95,6 +118,7 @@ func (p *script) add(e *engine.Options, object *unstructured.Unstructured) {
 	namespaced, own := p.own[object.GroupVersionKind().GroupKind()]
 	if object.GetNamespace() == "" && (namespaced || !own && !slices.Contains(clusterWide, object.GetKind())) {
 		object.SetNamespace(p.namespace)
+		p.placed = append(p.placed, object)
 	}
 	again := contains(p.applied, object)
 	p.applied = append(p.applied, object)
@@ -158,9 +182,8 @@ func isSame(a, b *unstructured.Unstructured) bool {
 	return a.GroupVersionKind().GroupKind() == b.GroupVersionKind().GroupKind() && a.GetNamespace() == b.GetNamespace() && a.GetName() == b.GetName()
 }
 
-// changesElsewhere reports whether a step changes objects that no step applies, such as a pod.
-func (p *script) changesElsewhere(step *scenario.Step) bool {
-	var refs []scenario.Ref
+// refsIn returns the names of the objects that a step changes.
+func refsIn(step *scenario.Step) (refs []scenario.Ref) {
 	for i := range step.Patch {
 		refs = append(refs, step.Patch[i].Ref)
 	}
@@ -170,7 +193,12 @@ func (p *script) changesElsewhere(step *scenario.Step) bool {
 	if step.Delete != nil && !step.Delete.All {
 		refs = append(refs, step.Delete.Ref)
 	}
-	return slices.ContainsFunc(refs, func(ref scenario.Ref) bool {
+	return refs
+}
+
+// changesElsewhere reports whether a step changes objects that no step applies, such as a pod.
+func (p *script) changesElsewhere(step *scenario.Step) bool {
+	return slices.ContainsFunc(refsIn(step), func(ref scenario.Ref) bool {
 		return !contains(p.applied, p.find(ref))
 	})
 }

@@ -169,3 +169,25 @@ func TestStepsThatDelete(t *testing.T) {
 		}
 	}
 }
+
+// Objects that name no namespace can move to one that the operator watches, with all steps that refer to them.
+func TestScenariosThatMove(t *testing.T) {
+	there := applied("Frigate", map[string]int64{"surprise": 28})
+	there.Apply.Objects[0].SetNamespace("sea")
+	patch := scenario.Step{Patch: []scenario.Patch{{Ref: scenario.Ref{Kind: "Frigate", Name: "victory"}}}}
+	e := played(applied("Frigate", map[string]int64{"victory": 100}), applied("Port", map[string]int64{"boston": 1}), there, patch)
+	e.Move("harbour")
+	for _, one := range slices.Concat(e.Subjects, e.Others) {
+		if want := map[string]string{"victory": "harbour", "boston": "harbour", "surprise": "sea"}[one.GetName()]; one.GetNamespace() != want {
+			t.Errorf("%s is in %s, want %s", one.GetName(), one.GetNamespace(), want)
+		}
+	}
+	for about, step := range map[string]scenario.Step{
+		"a change": {Patch: []scenario.Patch{{Ref: scenario.Ref{Kind: "Frigate", Namespace: "default", Name: "victory"}}}},
+		"a wait":   {Wait: &scenario.Wait{Ref: scenario.Ref{Kind: "Frigate", Namespace: "default", Name: "victory"}}},
+	} {
+		if e := played(applied("Frigate", map[string]int64{"victory": 100}), step); e.Move != nil {
+			t.Errorf("the scenario moves, although %s names its namespace", about)
+		}
+	}
+}

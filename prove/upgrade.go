@@ -119,5 +119,11 @@ func earlier(ctx context.Context, p *project.Project, o *Options, e *engine.Opti
 	var then engine.Options
 	stepsOf(&then, scenario.Default(samples), definitions, metav1.NamespaceDefault)
 	e.Earlier.Step, e.Earlier.Subjects = then.Steps[0], then.Subjects
+	if move := e.Move; move != nil && then.Move != nil {
+		e.Move = func(namespace string) {
+			move(namespace)
+			then.Move(namespace)
+		}
+	}
 	return remove, nil
 }

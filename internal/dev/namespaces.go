@@ -27,14 +27,27 @@ func (s *Session) watchedNamespaces() []string {
 			return watched
 		}
 	}
-	var watched []string
-	for name := range strings.SplitSeq(lastValue(s.environment(), watchVariable), ",") {
+	return watchedBy(s.environment())
+}
+
+// watchedBy returns the namespaces that an environment tells an operator to watch.
+func watchedBy(env []string) (watched []string) {
+	for name := range strings.SplitSeq(lastValue(env, watchVariable), ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			watched = append(watched, name)
 		}
 	}
 	return watched
 }
+
+// Watches returns the namespaces that the operator watches according to its environment; empty if it watches all, or if that is
+// unknown.
+func (op *Operator) Watches() []string {
+	return watchedBy(mergeEnvironments(op.options.Env, op.manifests.env, nil))
+}
+
+// Watches is the same for an operator that was started: its log may say which.
+func (o *Started) Watches() []string { return o.session.watchedNamespaces() }
 
 // sampleNamespace returns the namespace of samples that set none: the user's choice, or else one that the operator
 // watches.

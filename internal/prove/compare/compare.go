@@ -34,11 +34,16 @@ func (d Difference) IsStatus() bool {
 	return d.Path == "status" || strings.HasPrefix(d.Path, "status.")
 }
 
+// isOneSided reports whether only one of the states has the field.
+func (d Difference) isOneSided() bool { return d.Want == absent || d.Got == absent }
+
 // Mask is what differs between undisturbed runs.
 type Mask struct {
 	// Fields are paths in objects, and Objects are objects that do not always exist.
 	Fields  map[string]map[string]bool `json:"fields,omitempty"`
 	Objects map[string]bool            `json:"objects,omitempty"`
+	// Missing are those of Fields that only one of two runs has. The others have another value in each run, and must be there.
+	Missing map[string]map[string]bool `json:"missing,omitempty"`
 	// Stems are the prefixes of random names, by which objects are counted.
 	Stems map[string]bool `json:"stems,omitempty"`
 	// Elements are elements of lists, by the path of their key, that only one of two runs has. Shared are those that both have.
@@ -50,7 +55,7 @@ type Mask struct {
 func NewMask() *Mask {
 	return &Mask{
 		Fields: map[string]map[string]bool{}, Objects: map[string]bool{}, Stems: map[string]bool{},
-		Elements: map[string]map[string]bool{}, Shared: map[string]map[string]bool{},
+		Missing: map[string]map[string]bool{}, Elements: map[string]map[string]bool{}, Shared: map[string]map[string]bool{},
 	}
 }
 
@@ -91,6 +96,9 @@ func (m *Mask) Learn(a, b Shape) {
 			continue
 		}
 		note(m.Fields, d.Object, d.Path)
+		if d.isOneSided() {
+			note(m.Missing, d.Object, d.Path)
+		}
 	}
 }
 
@@ -145,8 +153,11 @@ func (m *Mask) Differences(want, got Shape) []Difference {
 }
 
 func (m *Mask) hides(d Difference) bool {
-	if m.Objects[d.Object] || m.Fields[d.Object][d.Path] {
+	if m.Objects[d.Object] {
 		return true
+	}
+	if m.Fields[d.Object][d.Path] { // a list without keys may be longer or shorter each time
+		return !d.isOneSided() || m.Missing[d.Object][d.Path] || hasIndex.MatchString(d.Path)
 	}
 	// A list or a map that differs may have other elements each time.
 	for path := range m.Fields[d.Object] {
@@ -160,6 +171,7 @@ func (m *Mask) hides(d Difference) bool {
 var (
 	inBrackets = regexp.MustCompile(`\[[^\]]*\]`)
 	anIndex    = regexp.MustCompile(`\[\d+\]$`)
+	hasIndex   = regexp.MustCompile(`\[\d+\]`)
 )
 
 // sameElement reports whether a path that was learned leads to the same field as another one, of elements that cannot be told apart:

@@ -118,8 +118,20 @@ func TestMaskHidesWhatItLearned(t *testing.T) {
 			map[string]Fields{"A": {"list": "[]"}}, nil,
 		},
 		"a map that is empty at times": {
-			map[string]Fields{"A": {"map.key": "1"}}, map[string]Fields{"A": {"map.key": "2"}},
+			map[string]Fields{"A": {"map.key": "1"}}, map[string]Fields{"A": {"map": "{}"}},
 			map[string]Fields{"A": {"map": "{}"}}, nil,
+		},
+		"a value that is another one each time must be there": {
+			map[string]Fields{"A": {"data.token": "1", "env[TOKEN].value": "1"}}, map[string]Fields{"A": {"data.token": "2", "env[TOKEN].value": "2"}},
+			map[string]Fields{"A": {"data": "{}"}}, []string{"A: data.token is absent instead of 1", "A: env[TOKEN].value is absent instead of 1"},
+		},
+		"a value that is not always there": {
+			map[string]Fields{"A": {"data.token": "1"}}, map[string]Fields{"A": {}},
+			map[string]Fields{"A": {}}, nil,
+		},
+		"a shorter list": {
+			map[string]Fields{"A": {"list[0]": "1", "list[1]": "2"}}, map[string]Fields{"A": {"list[0]": "3", "list[1]": "4"}},
+			map[string]Fields{"A": {"list[0]": "5"}}, nil,
 		},
 		"an object that is not always there": {
 			map[string]Fields{"A": {}, "Pod b": {}}, map[string]Fields{"Pod b": {}},

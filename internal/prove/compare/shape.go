@@ -128,12 +128,19 @@ var (
 		"metadata.generateName", "metadata.annotations." + lastApplied,
 		// How often something was rolled out shows in how many ReplicaSets were created.
 		"metadata.annotations.deployment.kubernetes.io/revision", "metadata.annotations.deployment.kubernetes.io/revision-history",
+		// The API server raises it with each change of the template of a DaemonSet, also of one that is taken back.
+		"metadata.annotations.deprecated.daemonset.template.generation",
 		"status.collisionCount",
 	}
 	// restarts are status fields about the past of containers. No operator can change them.
 	restarts = regexp.MustCompile(`^status\.([a-z]+C|c)ontainerStatuses\[[^\]]*\]\.(lastState|restartCount)$`)
 	// backends are the pods and nodes behind addresses of Endpoints and EndpointSlices: their names are random, and any node will do.
 	backends = regexp.MustCompile(`^(subsets|endpoints)\[.*\.(nodeName|zone|targetRef)$`)
+	// handled are other names for observedGeneration. Further numbers may be generations of other objects.
+	handled = regexp.MustCompile(`^(last)?(Observed|[rR]econciled|[pP]rocessed|[hH]andled|[sS]een|[sS]ynced)Generation$`)
+	// aNode is a simulated node, and nodeFields are where objects say on which one something runs: any node will do.
+	aNode      = regexp.MustCompile(`^node-\d+$`)
+	nodeFields = regexp.MustCompile(`(?i)(^|[^a-z])(node|host|node-?name|host-?name|selected-node)$`)
 	// replicaSet is how a Deployment names one of its own, and ipv4 an address in a text.
 	replicaSet  = regexp.MustCompile(`ReplicaSet "([a-z0-9.-]+)-[a-z0-9]+"`)
 	ipv4        = regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b`)
@@ -216,14 +223,13 @@ func keyOf(list []any) string {
 }
 
 func (f *flattening) leaf(path, name string, value any) string {
-	switch name {
-	case "observedGeneration":
-		if number, ok := value.(int64); ok && f.generation > 0 {
-			if number == f.generation {
-				return "current"
-			}
-			return fmt.Sprintf("%d behind", f.generation-number)
+	if number, ok := value.(int64); ok && f.generation > 0 && (name == "observedGeneration" || path == "status."+name && handled.MatchString(name)) {
+		if number == f.generation {
+			return "current"
 		}
+		return fmt.Sprintf("%d behind", f.generation-number)
+	}
+	switch name {
 	case "nodePort", "healthCheckNodePort":
 		if value != int64(0) {
 			return "(allocated)"
@@ -255,6 +261,9 @@ func (f *flattening) leaf(path, name string, value any) string {
 			}
 			return "(address)"
 		})
+	}
+	if aNode.MatchString(text) && nodeFields.MatchString(name) {
+		return "(node)"
 	}
 	if slices.Contains(f.known, text) && name != "clusterIP" && !strings.HasPrefix(path, "spec.clusterIPs[") { // which are allocated
 		return text

@@ -85,6 +85,15 @@ func TestFieldsAreTheSameInEachRun(t *testing.T) {
 		"what is observed":        {"metadata: {generation: 4}\nstatus: {observedGeneration: 4}", "status.observedGeneration", "current"},
 		"what was observed":       {"metadata: {generation: 4}\nstatus: {observedGeneration: 1}", "status.observedGeneration", "3 behind"},
 		"a condition that is old": {"metadata: {generation: 2}\nstatus: {conditions: [{type: Ready, observedGeneration: 1}]}", "status.conditions[Ready].observedGeneration", "1 behind"},
+		"the node of a pod":       {"spec: {nodeName: node-2}", "spec.nodeName", "(node)"},
+		"the node of a claim":     {"metadata: {annotations: {volume.kubernetes.io/selected-node: node-2}}", "metadata.annotations.volume.kubernetes.io/selected-node", "(node)"},
+		"the node of a volume":    {"spec: {nodeSelector: {kubernetes.io/hostname: node-3}}", "spec.nodeSelector.kubernetes.io/hostname", "(node)"},
+		"a name like one of them": {"spec: {peer: node-2}", "spec.peer", "node-2"},
+		"a host that is no node":  {"spec: {hostname: node-a}", "spec.hostname", "node-a"},
+		"what was reconciled":     {"metadata: {generation: 4}\nstatus: {lastReconciledGeneration: 3}", "status.lastReconciledGeneration", "1 behind"},
+		"what is processed":       {"metadata: {generation: 4}\nstatus: {processedGeneration: 4}", "status.processedGeneration", "current"},
+		"of another object":       {"metadata: {generation: 4}\nstatus: {deploymentGeneration: 3}", "status.deploymentGeneration", "3"},
+		"of one in a list":        {"metadata: {generation: 4}\nstatus: {generations: [{name: web, lastSeenGeneration: 3}]}", "status.generations[web].lastSeenGeneration", "3"},
 		"without a generation":    {"status: {observedGeneration: 7}", "status.observedGeneration", "7"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,6 +169,7 @@ metadata:
     kubectl.kubernetes.io/last-applied-configuration: "{}"
     deployment.kubernetes.io/revision: "2"
     deployment.kubernetes.io/revision-history: "1"
+    deprecated.daemonset.template.generation: "2"
     captain: nelson
 `)
 	for _, object := range state {

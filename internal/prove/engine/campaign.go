@@ -46,6 +46,9 @@ type Options struct {
 	Others   []*unstructured.Unstructured
 	// Texts are the addresses and times in the scenario, which are compared wherever they are.
 	Texts []string
+	// Namespace is of the objects of the scenario that name none. Move takes them to another one; nil if they must stay.
+	Namespace string
+	Move      func(namespace string)
 	// Prepare brings to the cluster what has to be there before the first step; it may be nil.
 	Prepare func(ctx context.Context, objects client.Client) error
 
@@ -198,6 +201,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 		found.addUndisturbed(wrong)
 		c.learnHealth(wrong)
 		if c.isRestless() {
+			c.countWrites()
 			found.families["undisturbed"].Planned, found.families["undisturbed"].Ran, found.families["undisturbed"].Clean = 1, 1, 0
 			found.skipAll("the operator does not come to rest undisturbed, so there is nothing to compare with: fix that first")
 			return found.result(c.built(), false), nil
@@ -216,6 +220,14 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	return found.result(c.built(), ctx.Err() != nil), nil
 }
 
+// countWrites counts the writes of an operator that does not come to rest, of which nothing else is learned.
+func (c *campaign) countWrites() {
+	c.writes = 0
+	for _, s := range c.reference {
+		c.writes += len(s.writes)
+	}
+}
+
 // isMarked reports whether the beginning and the end of each reconcile are known.
 func (c *campaign) isMarked() bool { return c.operator != nil && c.operator.Marked() }
 
@@ -230,12 +242,16 @@ func (c *campaign) tell(p Progress) {
 	c.o.Progress(p)
 }
 
-// learnWithKinds learns, and again with the CRDs of kinds that the operator is found to lack.
+// learnWithKinds learns, and again with the CRDs of kinds that the operator is found to lack, or in a namespace that it watches.
 func (c *campaign) learnWithKinds(ctx context.Context) ([]*Observation, error) {
 	for {
 		wrong, err := c.learn(ctx)
 		var lacks *dev.LackingError
-		if !errors.As(err, &lacks) || !c.operator.Need(ctx, lacks.Kinds) {
+		var elsewhere *elsewhereError
+		switch {
+		case errors.As(err, &elsewhere):
+			c.follow(elsewhere.watched)
+		case !errors.As(err, &lacks) || !c.operator.Need(ctx, lacks.Kinds):
 			return wrong, err
 		}
 		if err := c.prepare(ctx); err != nil {
@@ -244,6 +260,9 @@ func (c *campaign) learnWithKinds(ctx context.Context) ([]*Observation, error) {
 	}
 }
 
+// nodes is how many there are: many operators want each of three pods on another one. Copies of the cluster have as many.
+const nodes = 3
+
 // prepare builds the operator, unless that is done, and makes the cluster that all others are copies of.
 func (c *campaign) prepare(ctx context.Context) (err error) {
 	if c.operator == nil {
@@ -251,7 +270,7 @@ func (c *campaign) prepare(ctx context.Context) (err error) {
 	} else {
 		c.tell(Progress{Stage: "learning", Text: "starting a cluster with the kinds that the operator needs"})
 	}
-	base, err := cluster.Start(ctx, cluster.Options{Binary: c.o.ControlPlane})
+	base, err := cluster.Start(ctx, cluster.Options{Binary: c.o.ControlPlane, Nodes: nodes})
 	if err != nil {
 		return fmt.Errorf("starting a cluster: %w", err)
 	}
@@ -269,6 +288,10 @@ func (c *campaign) prepare(ctx context.Context) (err error) {
 	objects, err := client.New(admin, client.Options{})
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	c.follow(c.operator.Watches())
+	if err := ensureNamespace(ctx, objects, c.o.Namespace); err != nil {
+		return err
 	}
 	if c.o.Prepare != nil {
 		if err := c.o.Prepare(ctx, objects); err != nil {

@@ -31,7 +31,9 @@ func driftPlans(c *campaign) (plans []*Plan) {
 			continue
 		}
 		name := child.key.String()
-		add("delete", name, name+" is deleted by another user", 0, nil, nil)
+		if child.made {
+			add("delete", name, name+" is deleted by another user", 0, nil, nil)
+		}
 		if _, stays := c.reference[step].state[child.key]; !stays && (c.o.Steps[step].Deletes || c.o.Steps[step].Ends) {
 			add("finalizer", name, "A finalizer of another user holds up the deletion of "+name, 1, nil, nil)
 		}
@@ -43,10 +45,10 @@ func driftPlans(c *campaign) (plans []*Plan) {
 			}
 			add("edit", name, says, 1+i, edit.path, edit.value)
 		}
-		if len(child.object.GetOwnerReferences()) > 0 {
+		if child.made && len(child.object.GetOwnerReferences()) > 0 {
 			add("orphan", name, "The owner references of "+name+" are removed by another user", 2, nil, nil)
 		}
-		if len(child.object.GetLabels()) > 0 {
+		if child.made && len(child.object.GetLabels()) > 0 {
 			add("relabel", name, "The labels of "+name+" are removed by another user", 2, nil, nil)
 		}
 	}
@@ -68,10 +70,12 @@ func (c *campaign) fullest() int {
 	return fullest
 }
 
-// child is an object that the operator has made.
+// child is an object that the operator has written.
 type child struct {
 	key    world.Key
 	object *unstructured.Unstructured
+	// made means that the operator has made it: the rest of an object that it only changes is not the operator's to restore.
+	made bool
 }
 
 // isFinished reports whether an object has run to its end: a Job, or a pod without one.
@@ -88,23 +92,34 @@ func (c *child) isFinished() bool {
 
 // children returns the objects that the operator wrote, without its custom resources.
 func (c *campaign) children(step int) (children []child) {
-	written := map[string]bool{}
+	written, made := map[string]bool{}, map[string]bool{}
 	for _, s := range c.reference[:step+1] {
 		for i := range s.writes {
 			w := &s.writes[i]
 			if w.Subresource == "" {
-				written[w.Group+"/"+w.Resource+"/"+w.Namespace+"/"+w.Name] = true
+				name := w.Group + "/" + w.Resource + "/" + w.Namespace + "/" + w.Name
+				written[name] = true
+				made[name] = made[name] || w.Verb == "create" || w.Verb == "apply"
 			}
 		}
 	}
 	for key, object := range c.reference[step].state {
-		if _, was := c.before[key]; was || c.isSubject(key.String()) || !written[key.Group+"/"+key.Resource+"/"+key.Namespace+"/"+key.Name] {
+		name := key.Group + "/" + key.Resource + "/" + key.Namespace + "/" + key.Name
+		if _, was := c.before[key]; was || c.isSubject(key.String()) || !written[name] {
 			continue
 		}
-		children = append(children, child{key, object})
+		children = append(children, child{key, object, made[name] && !ofController(object) && !c.isOther(key, object)})
 	}
 	slices.SortFunc(children, func(a, b child) int { return cmp.Compare(a.key.String(), b.key.String()) })
 	return children
+}
+
+// isOther reports whether the scenario brings an object, which is not a custom resource of the operator.
+func (c *campaign) isOther(key world.Key, object *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(c.o.Others, func(other *unstructured.Unstructured) bool {
+		_, found := find(world.State{key: object}, other)
+		return found != nil
+	})
 }
 
 // drift carries out a change.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
@@ -129,6 +130,43 @@ func TestDeletionsThatAreHeldUp(t *testing.T) {
 	expectLines(t, held(c), "Deployment default/victory")
 	c.reference[2].state = c.reference[1].state
 	expectLines(t, held(c)) // this step does not delete it
+}
+
+// TestObjectsThatTheOperatorOnlyChanges has objects of others: only the fields that the operator has set are its own.
+func TestObjectsThatTheOperatorOnlyChanges(t *testing.T) {
+	for about, test := range map[string]struct {
+		verb     string
+		change   func(c *campaign, object *unstructured.Unstructured)
+		variants []string
+	}{
+		"the operator applies it": {"apply", nil, []string{"delete", "edit", "finalizer", "orphan", "relabel"}},
+		"the operator creates it": {"create", nil, []string{"delete", "edit", "finalizer", "orphan", "relabel"}},
+		"the operator patches it": {"patch", nil, []string{"edit", "finalizer"}},
+		"the scenario brings it":  {"apply", func(c *campaign, object *unstructured.Unstructured) { c.o.Others = append(c.o.Others, object) }, []string{"edit", "finalizer"}},
+		"a controller of Kubernetes does": {"apply", func(_ *campaign, object *unstructured.Unstructured) {
+			object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps/v1", Controller: new(true)}})
+		}, []string{"edit", "finalizer"}},
+	} {
+		c := sailing()
+		for _, step := range c.reference[:2] {
+			step.writes[0].Verb = test.verb
+		}
+		for key, object := range c.reference[1].state {
+			if key.Kind == "Deployment" && test.change != nil {
+				test.change(c, object)
+			}
+		}
+		var variants []string
+		for _, p := range driftPlans(c) {
+			if p.Object == "Deployment default/victory" {
+				variants = append(variants, p.Variant)
+			}
+		}
+		slices.Sort(variants)
+		if !slices.Equal(variants, test.variants) {
+			t.Errorf("%s: got %q, want %q", about, variants, test.variants)
+		}
+	}
 }
 
 // TestFinishedWorkIsLeftAlone is about Jobs and pods that an operator runs once.

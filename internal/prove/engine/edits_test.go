@@ -114,7 +114,7 @@ func having(t *testing.T, verb, live, sent string) (*campaign, child) {
 		s.writes, s.state = nil, world.State{key: object}
 	}
 	c.reference[0].writes = []write{w}
-	return c, child{key, object}
+	return c, child{key: key, object: object}
 }
 
 func changes(of []edit) (texts []string) {

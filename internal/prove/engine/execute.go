@@ -80,7 +80,7 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 		result.failed = err
 		return
 	}
-	r.family, r.setting = p.Family, c.settingOf(p)
+	r.family, r.setting, r.takesBack = p.Family, c.settingOf(p), p.takesBack()
 	err = r.carryOut(ctx, p, one, result)
 	result.wrong, err = r.orDead(p.Step, result.wrong, err)
 	err = r.orUndeleted(p.Step-1, result, err)

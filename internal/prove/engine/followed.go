@@ -48,7 +48,7 @@ func isPast(d compare.Difference, fresh compare.Shape) bool {
 		stem := hashStem(d.Object)
 		return versioned[kind] && d.Want == "absent" && stem != "" && hasStem(fresh, stem)
 	}
-	if d.Want == "(time)" || d.Got == "(time)" || strings.HasPrefix(d.Path, "metadata.annotations.deprecated.daemonset.template.generation") {
+	if d.Want == "(time)" || d.Got == "(time)" {
 		return true
 	}
 	inMetadata := strings.Contains(d.Path, "annotations.") || strings.Contains(d.Path, "labels.") || strings.Contains(d.Path, ".env[")
@@ -223,7 +223,7 @@ func wordsOf(object *unstructured.Unstructured) map[string]string {
 			words["status.conditions["+one.kind+"].status"] = one.status
 		}
 	}
-	for _, name := range []string{"phase", "state"} {
+	for _, name := range phaseFields {
 		if word, _, _ := unstructured.NestedString(object.Object, "status", name); word != "" {
 			words["status."+name] = word
 		}

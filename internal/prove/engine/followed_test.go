@@ -340,17 +340,6 @@ func TestDeviatesWithoutIgnored(t *testing.T) {
 	}
 }
 
-// TestIsTrace has what is left of a change that was taken back.
-func TestIsTrace(t *testing.T) {
-	at := compare.Difference{Path: "metadata.annotations.example.com/updatedAt", Want: "absent", Got: "(time)"}
-	if !isTrace("input", setting{}, at) || isTrace("crash", setting{}, at) {
-		t.Error("the time of a change counts only if there was none")
-	}
-	if isTrace("input", setting{}, compare.Difference{Object: "ConfigMap default/web-77bd1a", Want: "absent", Got: "present"}) || isTrace("input", setting{}, compare.Difference{Path: "spec.replicas", Want: "1", Got: "2"}) {
-		t.Error("more than a trace is left out")
-	}
-}
-
 // TestIsReport has events that explain why a change was not carried out.
 func TestIsReport(t *testing.T) {
 	since := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

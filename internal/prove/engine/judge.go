@@ -6,6 +6,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // Severities.
@@ -132,22 +134,51 @@ func (r *run) agrees(step, changes int) bool {
 
 // deviations returns the differences from the undisturbed state, without fields that the scenario ignores. An ignored field does not
 // hide other fields of the same object.
-func (r *run) deviations(step int) []compare.Difference { return r.deviationsOf(step, r.shape()) }
+func (r *run) deviations(step int) []compare.Difference {
+	if !r.takesBack {
+		return r.deviationsOf(step, r.shape())
+	}
+	r.seeSets()
+	return r.deviationsOf(step, r.campaign.shapeOf(r.campaign.withoutPastJobs(step, r.world.State())))
+}
 
 func (r *run) deviationsOf(step int, shape compare.Shape) []compare.Difference {
 	c := r.campaign
-	found := c.mask.Differences(c.reference[step].shape, shape)
+	want := c.reference[step].shape
+	found := c.mask.Differences(want, shape)
 	if r.family == "input" || r.family == "unobserved" { // which take changes back
 		found = c.withoutGrownVolumes(found)
 	}
-	found = slices.DeleteFunc(found, func(d compare.Difference) bool { return isTrace(r.family, r.setting, d) })
+	if r.takesBack {
+		found = slices.DeleteFunc(found, func(d compare.Difference) bool { return isTrace(r.setting, d, want) })
+	}
 	return c.withoutIgnoredFields(r.family, step, found)
 }
 
-// isTrace reports whether a field only shows that a property was changed and changed back, such as the time of the last change in an
-// annotation. The value itself is more than that.
-func isTrace(family string, s setting, d compare.Difference) bool {
-	return family == "input" && d.Path != "" && isPast(d, compare.Shape{}) && !s.lags(d.Want, d.Got)
+// isTrace reports whether a difference only shows that something was changed and changed back, such as the time of the last change in
+// an annotation, or an older ConfigMap beside the one that is expected. The value itself is more than that.
+func isTrace(s setting, d compare.Difference, want compare.Shape) bool {
+	return isPast(d, want) && !s.lags(d.Want, d.Got)
+}
+
+// withoutPastJobs leaves out Jobs that have done their work, and their pods, if undisturbed runs do not have them: what ran for a change
+// is not undone with it. After a deletion they are left behind.
+func (c *campaign) withoutPastJobs(step int, state world.State) world.State {
+	if c.o.Steps[step].Ends || c.o.Steps[step].Deletes {
+		return state
+	}
+	want, rest := c.reference[step].shape, maps.Clone(state)
+	for key, job := range state {
+		name, _ := compare.Name(key, job)
+		_, isWanted := want.Objects[name]
+		if !isOver(key, job) || isWanted || want.Counts[name] > 0 || c.mask.HidesObject(name) {
+			continue
+		}
+		maps.DeleteFunc(rest, func(other world.Key, object *unstructured.Unstructured) bool {
+			return other == key || isOwnedBy(object, job)
+		})
+	}
+	return rest
 }
 
 // withoutIgnored leaves out all differences that the scenario ignores.

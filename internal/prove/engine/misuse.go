@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -15,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/values"
 	"github.com/opdock/opdock/internal/prove/world"
@@ -61,9 +61,10 @@ func (m *misuse) unreported(ctx context.Context) ([]*Observation, error) {
 	}) {
 		return nil, nil
 	}
+	field, claim := claimOf(live)
 	return []*Observation{{
 		Step: m.step, Verdict: "status", Severity: medium, Object: m.object, Title: aKind(live.GetKind()) + " reports that it is ready although " + what,
-		Fields: []string{"status.conditions"}, Want: "the value is refused at admission or reported in the status, because " + why, Got: "Ready, as before the change",
+		Fields: []string{cmp.Or(field, "status.conditions")}, Want: "the value is refused at admission or reported in the status, because " + why, Got: cmp.Or(claim, "Ready") + ", as before the change",
 	}}, nil
 }
 
@@ -75,19 +76,6 @@ func named(state world.State, name string) *unstructured.Unstructured {
 		}
 	}
 	return nil
-}
-
-// isSettledReady reports whether a custom resource says that it is ready, and that this is about its current spec.
-func isSettledReady(object *unstructured.Unstructured) bool {
-	if status, _ := apply.Status(object); status != "Current" || conditionOf(object, "Ready") != "True" {
-		return false
-	}
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	return !slices.ContainsFunc(conditions, func(one any) bool {
-		condition, _ := one.(map[string]any)
-		observed, known, _ := unstructured.NestedInt64(condition, "observedGeneration")
-		return known && observed < object.GetGeneration()
-	})
 }
 
 // saysNothingNew reports whether a status is as it was before the change. That it repeats the value is no report.

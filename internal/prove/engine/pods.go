@@ -74,7 +74,7 @@ func (c *campaign) podsIn(state world.State) (pods []*unstructured.Unstructured)
 func (c *campaign) replaceable(step int, pods []*unstructured.Unstructured) []*unstructured.Unstructured {
 	created := map[string]bool{}
 	for _, child := range c.children(step) {
-		created[child.key.String()] = true
+		created[child.key.String()] = child.made
 	}
 	return slices.DeleteFunc(pods, func(pod *unstructured.Unstructured) bool {
 		key := world.Key{Kind: "Pod", Namespace: pod.GetNamespace(), Name: pod.GetName()}
@@ -124,12 +124,13 @@ func falseClaims(step int, state world.State, isSubject func(string) bool) (wron
 			continue
 		}
 		for key, owner := range state {
-			if !isOwnedBy(object, owner) || !isSubject(key.String()) || !claimsReady(owner) {
+			field, claim := claimOf(owner)
+			if claim == "" || !isOwnedBy(object, owner) || !isSubject(key.String()) {
 				continue
 			}
 			return append(wrong, &Observation{
 				Step: step, Verdict: "status", Severity: medium, Object: key.String(), Title: aKind(key.Kind) + " reports that it is ready although its workload is not",
-				Fields: []string{"status.conditions"}, Want: "not Ready, because " + why, Got: "Ready",
+				Fields: []string{field}, Want: "not " + claim + ", because " + why, Got: claim,
 			})
 		}
 	}
@@ -161,16 +162,6 @@ func isOwnedBy(object, owner *unstructured.Unstructured) bool {
 }
 
 func isReadyPod(pod *unstructured.Unstructured) bool { return conditionOf(pod, "Ready") == "True" }
-
-// claimsReady reports whether a custom resource reports that it is ready.
-func claimsReady(object *unstructured.Unstructured) bool {
-	for _, kind := range []string{"Ready", "Available"} {
-		if conditionOf(object, kind) == "True" && conditionOf(object, "Degraded") != "True" {
-			return true
-		}
-	}
-	return false
-}
 
 func conditionOf(object *unstructured.Unstructured, kind string) string {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")

@@ -36,6 +36,8 @@ func TestPodsThatHaveNotEnded(t *testing.T) {
 func TestPodsThatAreReplaced(t *testing.T) {
 	key := world.Key{Resource: "pods", Kind: "Pod", Namespace: "default", Name: "victory-1"}
 	written := write{Moment: Moment{Verb: "create", Resource: "pods", Namespace: "default", Name: "victory-1", Nth: 1}}
+	labelled := written
+	labelled.Verb = "patch"
 	for name, test := range map[string]struct {
 		pod    *unstructured.Unstructured
 		writes []write
@@ -44,6 +46,7 @@ func TestPodsThatAreReplaced(t *testing.T) {
 		"of a controller": {podOf("ReplicaSet"), nil, true},
 		"of the operator": {podOf(""), []write{written}, true},
 		"of the scenario": {podOf(""), nil, false},
+		"only labelled":   {podOf(""), []write{labelled}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := sailing()

@@ -32,7 +32,7 @@ func (g *gathering) result(of built, interrupted bool) *Result {
 	c := g.campaign
 	r := &report.Report{
 		Format: report.Format, Project: c.o.Operator.Project.Name, Began: g.began, Took: time.Since(g.began), Budget: c.o.Budget, Seed: c.o.Seed, Parallel: c.o.Parallel,
-		Reference: report.Reference{Runs: c.undisturbedRuns, Writes: c.writes, Masked: c.mask.Size(), Marked: of.marked, Failing: c.failures(), Kept: c.keptClaims}, Blind: blind, Interrupted: interrupted,
+		Reference: report.Reference{Runs: c.undisturbedRuns, Writes: c.writes, Masked: c.mask.Size(), Marked: of.marked, Failing: c.failures(), Unfinished: c.unfinishedAtRest(), Kept: c.keptClaims}, Blind: blind, Interrupted: interrupted,
 	}
 	if g.isBrokenLocked() {
 		r.Broken = g.broke

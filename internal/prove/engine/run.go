@@ -28,15 +28,17 @@ type run struct {
 	campaign *campaign
 	family   string // of the disturbance; empty if there is none
 	setting  setting
-	dir      string
-	began    time.Time
-	cluster  *cluster.Cluster
-	objects  client.Client // an administrator's
-	world    *world.World
-	lens     *lens.Lens
-	board    *switchboard
-	activity *activity
-	follows  sync.WaitGroup
+	// takesBack means that the plan changes the scenario and changes it back.
+	takesBack bool
+	dir       string
+	began     time.Time
+	cluster   *cluster.Cluster
+	objects   client.Client // an administrator's
+	world     *world.World
+	lens      *lens.Lens
+	board     *switchboard
+	activity  *activity
+	follows   sync.WaitGroup
 
 	// operator is nil while there is none. The mutex is for faults, which kill it.
 	mutex    sync.Mutex
@@ -117,6 +119,11 @@ func (c *campaign) newRun(ctx context.Context, from string, withOperator bool) (
 	r.follows.Go(func() { r.activity.follow(r.lens.Stream()) })
 	if withOperator {
 		err = r.startOperator(ctx)
+	}
+	if withOperator && err == nil && len(c.reference) == 0 { // what comes later uses the namespace of the first runs
+		if watched := r.operator.Watches(); c.isElsewhere(watched) {
+			err = &elsewhereError{watched}
+		}
 	}
 	if c.watchLate && err == nil {
 		r.world, err = world.Watch(ctx, admin, c.saved.of(from))

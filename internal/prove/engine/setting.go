@@ -12,12 +12,15 @@ import (
 	"github.com/opdock/opdock/internal/prove/values"
 )
 
-// setting is what a plan does to a property, in texts by which fields that carry the property are known. A variable may be named like
+// setting is what a plan does to properties, in texts by which fields that carry them are known. A variable may be named like
 // a trace of the past, such as GIT_REVISION, and get its value from a custom resource.
 type setting struct{ before, after []string }
 
-// settingOf returns what a plan does to a property; nothing if it does not change one.
+// settingOf returns what a plan does to properties; nothing if it does not change any.
 func (c *campaign) settingOf(p *Plan) (s setting) {
+	if p.Variant == undone {
+		return c.settingIn(p.Step)
+	}
 	change, err := changeOf(p.Value)
 	if p.Family != "input" || p.Variant == unchanged || err != nil {
 		return s
@@ -30,6 +33,25 @@ func (c *campaign) settingOf(p *Plan) (s setting) {
 			s.before = telling(change.In(object.Object), numbers)
 		}
 	}
+	return s
+}
+
+// settingIn returns what a step of the scenario does to its objects.
+func (c *campaign) settingIn(step int) (s setting) {
+	texts := func(state *stage) (all []string) {
+		for _, one := range slices.Concat(c.o.Others, c.o.Subjects) {
+			if live := state.find(one); live != nil {
+				all = append(all, telling(live.Object["spec"], false)...)
+				all = append(all, telling(live.Object["data"], false)...)
+			}
+		}
+		return all
+	}
+	s.before, s.after = texts(c.reference[step-1]), texts(c.reference[step])
+	without := func(these, others []string) []string {
+		return slices.DeleteFunc(slices.Clone(these), func(one string) bool { return slices.Contains(others, one) })
+	}
+	s.before, s.after = without(s.before, s.after), without(s.after, s.before)
 	return s
 }
 

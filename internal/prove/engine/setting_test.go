@@ -48,7 +48,7 @@ func TestPropertiesNamedLikeThePast(t *testing.T) {
 				want, got := c.madeShapes(test.fresh, test.changed)
 				traces := map[string]bool{}
 				for _, d := range c.mask.Differences(want, got) {
-					traces[d.Path] = isTrace("input", c.settingOf(p), d)
+					traces[d.Path] = isTrace(c.settingOf(p), d, compare.Shape{})
 				}
 				if !maps.Equal(traces, map[string]bool{"metadata.annotations.generation": true, revisionPath: false}) {
 					t.Errorf("the differences are traces: %v", traces)

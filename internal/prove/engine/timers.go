@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/prove/compare"
 )
 
@@ -62,8 +61,8 @@ func (r *run) isUnfinished() bool {
 		if live == nil {
 			return false
 		}
-		status, _ := apply.Status(live)
-		return status == "InProgress" || status == "Terminating"
+		status, _ := unfinished(live)
+		return status != ""
 	})
 }
 

@@ -22,6 +22,9 @@ const (
 	recreateUnseen = "recreate-unseen"
 )
 
+// takesBack reports whether a plan changes something of the scenario, and changes it back.
+func (p *Plan) takesBack() bool { return p.Family == "input" || p.Variant == undone }
+
 // passing is what the watches of a resource told in a step, besides its end.
 type passing struct {
 	events int  // at most by one watch

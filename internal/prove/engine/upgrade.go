@@ -99,7 +99,7 @@ func (c *campaign) upgrade(ctx context.Context, into *gathering) (err error) {
 	}
 	o := c.o
 	o.Operator, o.StateDir, o.Steps, o.Subjects = c.o.Earlier.Operator, dir, []Step{c.o.Earlier.Step}, c.o.Earlier.Subjects
-	o.Progress = nil
+	o.Progress, o.Move = nil, nil // both releases get the same scenario
 	u.old = &campaign{o: o, saved: c.saved, elections: c.elections, restless: map[string]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
 	c.tell(Progress{Stage: "building", Text: "building " + c.o.Earlier.Name}) // nothing is upgraded yet
 	if err := u.old.prepare(ctx); err != nil {

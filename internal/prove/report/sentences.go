@@ -32,6 +32,12 @@ func (r *Report) undisturbed() string {
 	if len(ref.Failing) > 0 {
 		text += " Even so, the operator keeps failing: " + strings.Join(ref.Failing, "; ") + ". What a run leaves undone while it fails like that is not judged."
 	}
+	if len(ref.Unfinished) > 0 {
+		text += " Even so, not everything gets ready: " + strings.Join(ref.Unfinished, "; ") + ". What the operator does after that is not tried."
+	}
+	if ref.Writes == 0 {
+		text += " The operator writes nothing, so there is little to disturb: check that it watches the namespace of these objects, and reconciles their kinds."
+	}
 	if ref.Kept > 0 {
 		text += fmt.Sprintf(" After the deletion, Kubernetes keeps %s of StatefulSets by design, and their volumes.", plural(ref.Kept, "claim"))
 	}

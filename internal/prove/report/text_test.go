@@ -157,3 +157,20 @@ func TestClaimsThatAreKeptAreMentioned(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestWhatDoesNotHappenUndisturbedIsMentioned(t *testing.T) {
+	const nothing = "The operator writes nothing"
+	for about, test := range map[string]struct {
+		ref  Reference
+		want string
+		not  string
+	}{
+		"no writes":     {Reference{Runs: 2}, nothing, "not everything gets ready"},
+		"some":          {Reference{Runs: 2, Writes: 1}, "1 write", nothing},
+		"not yet ready": {Reference{Runs: 2, Writes: 1, Unfinished: []string{"Frigate default/victory: status.phase is Pending"}}, "not everything gets ready: Frigate default/victory: status.phase is Pending.", nothing},
+	} {
+		if got := (&Report{Reference: test.ref}).undisturbed(); !strings.Contains(got, test.want) || strings.Contains(got, test.not) {
+			t.Errorf("%s: got %q", about, got)
+		}
+	}
+}

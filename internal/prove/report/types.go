@@ -41,6 +41,8 @@ type Reference struct {
 	Marked  bool `json:"marked"`  // reconciles are marked by an instrumented build
 	// Failing are the errors at which the operator is stuck undisturbed.
 	Failing []string `json:"failing,omitempty"`
+	// Unfinished are the custom resources that are not ready at the end, undisturbed, and why.
+	Unfinished []string `json:"unfinished,omitempty"`
 	// Kept is how many claims Kubernetes keeps by design after everything was deleted.
 	Kept int `json:"kept,omitempty"`
 }

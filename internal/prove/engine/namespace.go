@@ -1,0 +1,55 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// An operator that watches only some namespaces does not see samples in others. Those that name no namespace go where it looks, as
+// with opdock dev.
+
+// elsewhereError is an operator that does not watch the namespace of the scenario.
+type elsewhereError struct{ watched []string }
+
+func (e *elsewhereError) Error() string {
+	return "the operator watches only " + strings.Join(e.watched, ", ")
+}
+
+// isElsewhere reports whether the scenario has to move, because the operator watches only these namespaces.
+func (c *campaign) isElsewhere(watched []string) bool {
+	return c.o.Move != nil && len(watched) > 0 && !slices.Contains(watched, c.o.Namespace)
+}
+
+// follow moves the scenario to a namespace that the operator watches. Once is enough: its log says more than its environment.
+func (c *campaign) follow(watched []string) {
+	if !c.isElsewhere(watched) {
+		return
+	}
+	if say := c.o.Operator.Say; say != nil {
+		say(fmt.Sprintf("the operator watches only %s; objects that set no namespace are applied to %s", strings.Join(watched, ", "), watched[0]))
+	}
+	c.o.Move(watched[0])
+	c.o.Namespace = watched[0]
+}
+
+// ensureNamespace creates a namespace that is not there.
+func ensureNamespace(ctx context.Context, objects client.Client, name string) error {
+	if name == "" {
+		return nil
+	}
+	namespace := &corev1.Namespace{}
+	namespace.SetName(name)
+	if err := objects.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating namespace %s: %w", name, err)
+	}
+	return nil
+}

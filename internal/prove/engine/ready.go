@@ -1,0 +1,99 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/apply"
+)
+
+// What custom resources say about themselves. Many have a condition Ready or Available. Others only have a phase.
+
+// phaseFields are where a status has a phase.
+var phaseFields = []string{"phase", "state"}
+
+// readyPhases are those of a custom resource that has all that it needs.
+var readyPhases = []string{"ready", "running", "healthy", "active", "available", "online", "succeeded", "success", "successful", "complete", "completed"}
+
+// phaseOf returns the phase of a custom resource without a condition Ready or Available, and its field; empty if there is none. Types
+// in lower case may be a history of phases, in which each of them is true.
+func phaseOf(object *unstructured.Unstructured) (field, phase string) {
+	if slices.ContainsFunc(conditionsOf(object), func(one conditionWords) bool { return one.kind == "Ready" || one.kind == "Available" }) {
+		return "", ""
+	}
+	for _, name := range phaseFields {
+		if phase, _, _ := unstructured.NestedString(object.Object, "status", name); phase != "" {
+			return "status." + name, phase
+		}
+	}
+	return "", ""
+}
+
+func isReadyPhase(phase string) bool { return slices.Contains(readyPhases, strings.ToLower(phase)) }
+
+// unfinished says that a custom resource is not finished, and why; empty if it is, or says nothing about it.
+func unfinished(object *unstructured.Unstructured) (status, why string) {
+	if status, message := apply.Status(object); status == "InProgress" || status == "Terminating" {
+		return status, message
+	}
+	if field, phase := phaseOf(object); phase != "" && !isReadyPhase(phase) {
+		return "InProgress", field + " is " + phase
+	}
+	return "", ""
+}
+
+// claimOf is how a custom resource reports that it is ready, and in which field; empty if it does not.
+func claimOf(object *unstructured.Unstructured) (field, claim string) {
+	if conditionOf(object, "Degraded") == "True" {
+		return "", ""
+	}
+	if field, phase := phaseOf(object); phase != "" {
+		if isReadyPhase(phase) {
+			return field, phase
+		}
+		return "", ""
+	}
+	for _, kind := range []string{"Ready", "Available"} {
+		if conditionOf(object, kind) == "True" {
+			return "status.conditions", "Ready"
+		}
+	}
+	return "", ""
+}
+
+// isSettledReady reports whether a custom resource says that it is ready, and that this is about its current spec.
+func isSettledReady(object *unstructured.Unstructured) bool {
+	_, phase := phaseOf(object)
+	if status, _ := apply.Status(object); status != "Current" || !isReadyPhase(phase) && (phase != "" || conditionOf(object, "Ready") != "True") {
+		return false
+	}
+	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	return !slices.ContainsFunc(conditions, func(one any) bool {
+		condition, _ := one.(map[string]any)
+		observed, known, _ := unstructured.NestedInt64(condition, "observedGeneration")
+		return known && observed < object.GetGeneration()
+	})
+}
+
+// unfinishedAtRest returns the custom resources that are not finished undisturbed although the operator is at rest, and why: at the end of
+// the last step that leaves them there.
+func (c *campaign) unfinishedAtRest() (all []string) {
+	for _, subject := range c.o.Subjects {
+		for _, s := range slices.Backward(c.reference) {
+			key, live := find(s.state, subject)
+			if live == nil || live.GetDeletionTimestamp() != nil {
+				continue
+			}
+			if _, why := unfinished(live); why != "" {
+				all = append(all, key.String()+": "+shortened(firstLine(why)))
+			}
+			break
+		}
+	}
+	return all
+}

@@ -1,0 +1,81 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/prove/world"
+)
+
+// TestWhatCustomResourcesSay has conditions, and phases of those that have none.
+func TestWhatCustomResourcesSay(t *testing.T) {
+	for about, test := range map[string]struct {
+		status                      string
+		claims, settled, unfinished bool
+	}{
+		"nothing":                         {`{}`, false, false, false},
+		"a condition":                     {`{conditions: [{type: Ready, status: "True"}]}`, true, true, false},
+		"one that is false":               {`{conditions: [{type: Ready, status: "False"}]}`, false, false, true},
+		"that it is available":            {`{conditions: [{type: Available, status: "True"}]}`, true, false, false},
+		"that it is degraded":             {`{conditions: [{type: Ready, status: "True"}, {type: Degraded, status: "True"}]}`, false, true, false},
+		"a phase":                         {`{phase: Running}`, true, true, false},
+		"a state":                         {`{state: ready}`, true, true, false},
+		"a phase on the way":              {`{phase: Creating}`, false, false, true},
+		"a state that is an error":        {`{state: error}`, false, false, true},
+		"a phase that is degraded":        {`{phase: Running, conditions: [{type: Degraded, status: "True"}]}`, false, true, false},
+		"a phase of another generation":   {`{phase: Running, observedGeneration: 1}`, true, false, true},
+		"a phase beside other conditions": {`{phase: Pending, conditions: [{type: PodsReady, status: "True"}]}`, false, false, true},
+		"a phase beside a condition":      {`{phase: Provisioned, conditions: [{type: Ready, status: "True"}]}`, true, true, false},
+		"a history of states":             {`{state: initializing, conditions: [{type: ready, status: "True"}, {type: initializing, status: "True"}]}`, false, false, true},
+	} {
+		object := read(t, "{apiVersion: sea.example.com/v1, kind: Frigate, metadata: {name: victory, generation: 2}, status: "+test.status+"}")
+		_, claim := claimOf(object)
+		status, _ := unfinished(object)
+		if claims, settled, unfinished := claim != "", isSettledReady(object), status != ""; claims != test.claims || settled != test.settled || unfinished != test.unfinished {
+			t.Errorf("%s: it is ready: %v, settled: %v, unfinished: %v", about, claims, settled, unfinished)
+		}
+	}
+}
+
+// TestPhasesThatAreWrong has a custom resource whose pod is not ready.
+func TestPhasesThatAreWrong(t *testing.T) {
+	for phase, wrong := range map[string]bool{"Running": true, "Pending": false} {
+		subject, pod := frigate(), podOf("Frigate")
+		subject.SetUID("u1")
+		subject.Object["status"] = map[string]any{"phase": phase}
+		pod.SetOwnerReferences([]metav1.OwnerReference{{UID: "u1"}})
+		c := sailing()
+		c.o.Subjects = []*unstructured.Unstructured{subject}
+		found := falseClaims(0, world.State{
+			{Group: "sea.example.com", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "victory"}: subject,
+			{Resource: "pods", Kind: "Pod", Namespace: "default", Name: "victory-1"}:                                 pod,
+		}, c.isSubject)
+		if (len(found) > 0) != wrong {
+			t.Errorf("%s: %v", phase, found)
+		}
+		for _, o := range found {
+			if o.Got != "Running" || o.Want != "not Running, because Pod is not ready" || o.Fields[0] != "status.phase" {
+				t.Errorf("%s: %+v", phase, o)
+			}
+		}
+	}
+}
+
+// TestUnfinishedAtRest has a custom resource that never gets ready, and is deleted at the end.
+func TestUnfinishedAtRest(t *testing.T) {
+	key := world.Key{Group: "sea.example.com", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "victory"}
+	for phase, want := range map[string][]string{"Ready": nil, "Pending": {"Frigate default/victory: status.phase is Pending"}} {
+		c := sailing()
+		for _, s := range c.reference[:2] {
+			live := frigate()
+			live.Object["status"] = map[string]any{"phase": phase}
+			s.state = world.State{key: live}
+		}
+		expectLines(t, c.unfinishedAtRest(), want...)
+	}
+}
