@@ -99,7 +99,7 @@ func (p *pass) isAbout(o *lens.Object) bool {
 
 // hasRead reports whether the reconcile read an object, or objects of its kind.
 func (p *pass) hasRead(o *lens.Object) bool {
-	return slices.ContainsFunc(p.reads, func(r lens.Read) bool {
+	return slices.ContainsFunc(p.reads, func(r timedRead) bool {
 		return r.Kind == o.Kind && r.Group == o.Group && (r.Name == "" || r.Name == o.Name) && (r.Namespace == "" || r.Namespace == o.Namespace)
 	})
 }

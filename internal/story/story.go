@@ -21,6 +21,8 @@ const (
 	maxArrivals = 20_000
 	// maxCauses and maxWrites bound a record, as package why does.
 	maxCauses, maxWrites = 16, 32
+	// maxReads is how many reads of a reconcile are kept.
+	maxReads = 64
 	// maxSubjects is how many objects are remembered as reconciled, and maxRefs how many versions as written.
 	maxSubjects, maxRefs = 50_000, 20_000
 	// maxRunning is how many reconciles are taken to go on at the same time. If there seem to be more, their ends were lost.
@@ -81,7 +83,7 @@ type pass struct {
 	began time.Time
 	// last is when it was last seen to do something. It counts if the reconcile has no end.
 	last  time.Time
-	reads []lens.Read
+	reads []timedRead
 	// unsure means that it may have ended: events were lost since it began.
 	unsure bool
 }
@@ -123,12 +125,9 @@ func (t *Teller) Add(e *lens.Event) {
 	case e.Reconcile != nil:
 		t.end(e)
 	case e.Read != nil:
-		if p := t.running[e.Read.Reconcile]; p != nil {
-			p.last = e.At
-			if len(p.reads) < maxCauses*4 {
-				p.reads = append(p.reads, *e.Read)
-			}
-		}
+		t.read(e.Read, e.At, e.At)
+	case e.Request != nil && isRead(e.Request):
+		t.read(t.liveRead(e.Request), e.At, e.At.Add(e.Request.Duration))
 	case e.Request != nil && e.Request.IsWrite():
 		t.wrote(e)
 	case e.Lost != nil:
@@ -347,19 +346,5 @@ func (t *Teller) remember(p *pass, r *lens.Reconcile, at time.Time, chain int) {
 	t.past[p.subject] = &past{
 		began: p.began, ended: at, record: p.record.ID, chain: chain,
 		retry: r.Error != "" && !r.Terminal || r.Panicked || r.Requeue && r.RequeueAfter == 0, timer: r.RequeueAfter,
-	}
-}
-
-// learnKind finds out which kind a controller reconciles: reconcilers read their object first.
-func (t *Teller) learnKind(p *pass) {
-	for _, read := range p.reads {
-		if read.Name == p.name && read.Namespace == p.namespace {
-			t.kind[p.controller] = read.Kind + "." + read.Group
-			p.record.Object.Kind, p.record.Object.Group, p.record.Object.Version = read.Kind, read.Group, read.Version
-			return
-		}
-	}
-	if known, ok := t.kind[p.controller]; ok {
-		p.record.Object.Kind, p.record.Object.Group, _ = strings.Cut(known, ".")
 	}
 }
