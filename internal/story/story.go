@@ -29,6 +29,8 @@ const (
 	maxRunning = 4096
 	// lateness is by how much a timer may seem to be early: clocks are read at two places.
 	lateness = 20 * time.Millisecond
+	// flight is how long an event may take from the lens to the operator's queue, and a reconcile from there to its start.
+	flight = 50 * time.Millisecond
 	// unmarkedAfter is how long an operator may write until its first reconcile is marked. An operator may write something
 	// when it starts, and reconcile only later.
 	unmarkedAfter = 10 * time.Second
@@ -65,9 +67,11 @@ type subject struct{ controller, namespace, name string }
 // past is the state that a reconcile leaves for the next one of the same object.
 type past struct {
 	began, ended time.Time
-	retry        bool
-	timer        time.Duration
-	record       uint64
+	// cause is when the first of its causes was seen.
+	cause  time.Time
+	retry  bool
+	timer  time.Duration
+	record uint64
 	// chain is how many reconciles in a row were owed to nothing but the one before.
 	chain int
 }
@@ -344,7 +348,7 @@ func (t *Teller) remember(p *pass, r *lens.Reconcile, at time.Time, chain int) {
 		clear(t.past)
 	}
 	t.past[p.subject] = &past{
-		began: p.began, ended: at, record: p.record.ID, chain: chain,
+		began: p.began, ended: at, cause: p.record.Causes[0].Seen, record: p.record.ID, chain: chain,
 		retry: r.Error != "" && !r.Terminal || r.Panicked || r.Requeue && r.RequeueAfter == 0, timer: r.RequeueAfter,
 	}
 }
