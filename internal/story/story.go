@@ -309,7 +309,7 @@ func (t *Teller) end(e *lens.Event) {
 // finish writes about a reconcile that ended like r.
 func (t *Teller) finish(p *pass, r *lens.Reconcile, at time.Time) {
 	record := &p.record
-	record.Duration, record.RequeueAfter, record.Error = r.Duration, r.RequeueAfter, r.Error
+	record.Duration, record.RequeueAfter, record.Error = r.Duration, timerOf(r), r.Error
 	record.Outcome = outcomeOf(r)
 	t.learnKind(p)
 	before := t.past[p.subject]
@@ -343,12 +343,20 @@ func outcomeOf(r *lens.Reconcile) why.Outcome {
 	return why.Succeeded
 }
 
+// timerOf is after which time the object of a reconcile is reconciled again. controller-runtime ignores it beside an error.
+func timerOf(r *lens.Reconcile) time.Duration {
+	if r.Error != "" {
+		return 0
+	}
+	return r.RequeueAfter
+}
+
 func (t *Teller) remember(p *pass, r *lens.Reconcile, at time.Time, chain int) {
 	if len(t.past) >= maxSubjects {
 		clear(t.past)
 	}
 	t.past[p.subject] = &past{
 		began: p.began, ended: at, cause: p.record.Causes[0].Seen, record: p.record.ID, chain: chain,
-		retry: r.Error != "" && !r.Terminal || r.Panicked || r.Requeue && r.RequeueAfter == 0, timer: r.RequeueAfter,
+		retry: r.Error != "" && !r.Terminal || r.Panicked || r.Requeue && r.RequeueAfter == 0, timer: timerOf(r),
 	}
 }

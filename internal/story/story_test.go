@@ -207,6 +207,18 @@ func TestMarkedReconciles(t *testing.T) {
 			{At: noon.Add(11*time.Second + time.Millisecond), Reconcile: end(2, nil).Reconcile},
 		}, `1 Shop/web <created Shop/web> requeued
 2 Shop/web <timer> <updated Shop/web spec.size by kubectl> succeeded`},
+		"a timer beside an error, which is ignored": {[]lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			begin(1, "web"), read(1, "example.com", "Shop", "web"),
+			end(1, func(r *lens.Reconcile) { r.Error, r.Terminal, r.RequeueAfter = "boom", true, time.Second }),
+			{At: noon.Add(time.Minute), Reconcile: begin(2, "web").Reconcile},
+			{At: noon.Add(time.Minute + time.Second), Reconcile: end(2, func(r *lens.Reconcile) { r.Error, r.RequeueAfter = "boom", time.Second }).Reconcile},
+			{At: noon.Add(time.Minute + 1500*time.Millisecond), Delivery: delivered("MODIFIED", shop("Shop", "web", "2"), 0, "spec.size").Delivery},
+			{At: noon.Add(time.Minute + 2*time.Second), Reconcile: begin(3, "web").Reconcile},
+			{At: noon.Add(time.Minute + 3*time.Second), Reconcile: end(3, nil).Reconcile},
+		}, `1 Shop/web <created Shop/web> terminal
+2 Shop/web <unknown> failed
+3 Shop/web <retried> <updated Shop/web spec.size by kubectl> succeeded`},
 		"the echo of a write is on its way to the queue when the next reconcile begins": {[]lens.Event{
 			delivered("ADDED", shop("Shop", "web", "1"), 0),
 			begin(1, "web"), read(1, "example.com", "Shop", "web"), delivered("MODIFIED", shop("Shop", "web", "2"), 0, "spec.size"),
