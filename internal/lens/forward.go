@@ -110,6 +110,7 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 		if err := x.readAhead(r); err != nil {
 			panic(http.ErrAbortHandler)
 		}
+		x.readDryRun()
 	}
 	if faults := x.lens.faults; faults != nil {
 		x.Body = x.decodeSent
