@@ -65,6 +65,28 @@ func (o *observer) deleted(r *Request, answer *unstructured.Unstructured) {
 	o.wrote(Version{uid, ""}, r)
 }
 
+// evicted is the answer to an eviction, which does not contain the pod. It is the one that was there when the request began.
+func (o *observer) evicted(x *exchange) {
+	r := &x.Request
+	if !r.isEviction() || !r.IsWrite() || r.Refused() {
+		return
+	}
+	known := o.memory.find(keyOf(r.Resource))
+	var before *version
+	for _, v := range known.versions {
+		if before == nil || v.seen.Before(x.began) {
+			before = v
+		}
+	}
+	if before == nil || before.object() == nil {
+		return
+	}
+	r.Object = nameOf(before.object())
+	for _, version := range r.Made() {
+		o.wrote(version, r)
+	}
+}
+
 // deletedAll is the answer to a deletion of several objects, which has the objects as they were before.
 func (o *observer) deletedAll(r *Request, list *unstructured.Unstructured) {
 	objects, ok := items(list)

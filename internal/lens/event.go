@@ -118,7 +118,9 @@ func (r *Request) Made() []Version {
 			all = append(all, Version{UID: uid}, Version{uid, deletionBegins})
 		}
 		return all
-	case r.Finalized, r.Verb == "delete" && !r.Object.Deleting:
+	case r.isEviction() && !r.Object.Deleting:
+		return []Version{gone, {r.Object.UID, deletionBegins}}
+	case r.Finalized, r.Verb == "delete" && !r.Object.Deleting, r.isEviction():
 		return []Version{gone} // the version in the answer was there before
 	case r.Verb == "delete":
 		// Without a grace period, the API server stores that the deletion begins in a version that the answer does not have.

@@ -87,6 +87,7 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 		causes, _, _ := unstructured.NestedSlice(answer.Object, "details", "causes")
 		r.Message = message(r, text, causes)
 		o.deleted(r, answer)
+		o.evicted(x)
 		o.refusedBody(x)
 		return
 	case kind.Kind == "Table" && kind.Group == metav1.GroupName, isReview(r.Resource):
@@ -100,7 +101,7 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 	}
 	object, ok := decoded.(client.Object)
 	if !ok || object.GetName() == "" {
-		return // an answer that is no object, such as the one to an eviction
+		return // an answer that is no object
 	}
 	r.Object = nameOf(object)
 	r.Resource.Name = object.GetName() // of an object with a generated name
