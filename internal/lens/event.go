@@ -40,8 +40,10 @@ type Request struct {
 
 	UserAgent    string `json:"userAgent,omitempty"`
 	FieldManager string `json:"fieldManager,omitempty"`
-	// As is the user that is impersonated.
-	As string `json:"as,omitempty"`
+	// As is the user that is impersonated. ByToken means that the request has a token of a service account, which the
+	// operator requested before: As is that account, unless it impersonates another user.
+	As      string `json:"as,omitempty"`
+	ByToken bool   `json:"byToken,omitempty"`
 	// Reconcile is the ID of the reconcile that sent it, if the operator marks its reconciles.
 	Reconcile uint64 `json:"reconcile,omitempty"`
 	// Source holds the lines that sent a write, FILE:LINE relative to the operator's module, the nearest first, if the
