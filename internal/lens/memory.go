@@ -306,7 +306,7 @@ func (m *memory) forget(key objectKey, watch uint64, isGone bool) {
 	}
 	entry := element.Value.(*remembered)
 	isOfOther := func(d deliveredVersion) bool { return d.watch != watch }
-	if !slices.ContainsFunc(entry.delivered, isOfOther) {
+	if isGone && !slices.ContainsFunc(entry.delivered, isOfOther) {
 		m.drop(element)
 		return
 	}
