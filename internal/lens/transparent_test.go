@@ -89,7 +89,7 @@ func TestTables(t *testing.T) {
 	if got := s.read(s.request(http.MethodGet, "/api/v1/pods", "", "Accept", accept)); got != table {
 		t.Errorf("the client got %s", got)
 	}
-	if got := s.lastOf("list"); got.Undecoded != "" || got.Object != nil || got.BytesOut != int64(len(table)) {
+	if got := s.lastOf("list"); got.Undecoded != "" || got.Object != nil || got.Items != 1 || got.BytesOut != int64(len(table)) {
 		t.Errorf("recorded is %+v", got)
 	}
 	if got := s.read(s.request(http.MethodGet, "/api/v1/pods?watch=true", "", "Accept", accept)); got != event {

@@ -90,7 +90,12 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 		o.evicted(x)
 		o.refusedBody(x)
 		return
-	case kind.Kind == "Table" && kind.Group == metav1.GroupName, isReview(r.Resource):
+	case kind.Kind == "Table" && kind.Group == metav1.GroupName:
+		if rows, ok := asUnstructured(decoded).Object["rows"].([]any); ok && r.Verb == "list" {
+			r.Items = len(rows)
+		}
+		return
+	case isReview(r.Resource):
 		return
 	case r.Verb == "list":
 		o.listed(x, asUnstructured(decoded))
