@@ -115,6 +115,7 @@ type exchange struct {
 	contentType, compression string // of the answer
 	asOf                     string // the resource version that Faults set for a list; empty for the client's own
 	requestType              string
+	upgraded                 bool // the answer was to switch protocols
 
 	// delivered are the objects of a list that fills a cache. They belong to the observer.
 	delivered []*Delivery
@@ -207,6 +208,7 @@ func (x *exchange) answered(ctx context.Context, response *http.Response) error 
 	}
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		x.Request.Implies = append(x.Request.Implies, impliedByUpgrade(&x.Request)...)
+		x.upgraded = true
 		x.finish(nil) // the rest of the connection is not recorded
 		return nil
 	}
@@ -271,6 +273,9 @@ func (x *exchange) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.As(err, &replaced) {
 		x.apply(w, replaced.verdict)
 		return
+	}
+	if x.upgraded {
+		panic(http.ErrAbortHandler) // the request belongs to the observer
 	}
 	x.Request.Error = err.Error()
 	var dial *net.OpError
