@@ -5,6 +5,7 @@ package lens
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -42,11 +43,11 @@ func TestWatchesOfMetadata(t *testing.T) {
 			case len(c.Fields) == 0:
 				return "something"
 			default:
-				text := c.Fields[0].Path + " " + c.Fields[0].Old + " " + c.Fields[0].New
+				text := []string{c.Fields[0].Path, c.Fields[0].Old, c.Fields[0].New}
 				for _, by := range c.By {
-					text += " by " + by.Manager
+					text = append(text, "by", by.Manager)
 				}
-				return text
+				return strings.Join(text, " ")
 			}
 		}
 		whole(1, first)
