@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,7 +48,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		return t.inner.RoundTrip(request)
 	}
 	written, ok := writeOf(request)
-	if !ok {
+	if !ok || written.isDryRun(request) {
 		return t.inner.RoundTrip(request)
 	}
 	w := &sentWrite{Write: written}
@@ -126,6 +127,43 @@ func writeOf(request *http.Request) (w Write, ok bool) {
 		}
 	}
 	return w, !isConversation(w.Subresource)
+}
+
+// isDryRun reports whether the body of a deletion or an eviction requests a dry run. Other writes do that in the URL.
+func (w *Write) isDryRun(request *http.Request) bool {
+	if request.GetBody == nil || !w.isDeletion() && w.Verb != verbDeleteCollection {
+		return false
+	}
+	body, err := request.GetBody()
+	if err != nil {
+		return false
+	}
+	defer body.Close()
+	data, err := io.ReadAll(io.LimitReader(body, maxAnswer))
+	if err != nil {
+		return false
+	}
+	var options metav1.DeleteOptions
+	var eviction policyv1.Eviction
+	if message, ok := bytes.CutPrefix(data, protobufMark); ok {
+		var envelope runtime.Unknown
+		switch {
+		case envelope.Unmarshal(message) != nil:
+			return false
+		case w.Verb == verbCreate:
+			err = eviction.Unmarshal(envelope.Raw)
+		default:
+			err = options.Unmarshal(envelope.Raw)
+		}
+	} else if w.Verb == verbCreate {
+		err = json.Unmarshal(data, &eviction)
+	} else {
+		err = json.Unmarshal(data, &options)
+	}
+	if eviction.DeleteOptions != nil {
+		options = *eviction.DeleteOptions
+	}
+	return err == nil && len(options.DryRun) > 0
 }
 
 func partAt(parts []string, index int) string {

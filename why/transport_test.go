@@ -11,10 +11,12 @@ import (
 	"strings"
 	"testing"
 
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -118,6 +120,65 @@ func TestDeletionsThroughATransport(t *testing.T) {
 			s.handler.Delete(t.Context(), event.DeleteEvent{Object: pod("a")}, s.queue)
 			s.wantCauses(s.reconcile(nil), "deleted Pod default/a (write of record 1)")
 		}
+	}
+}
+
+// Deletions and evictions request a dry run in their bodies.
+func TestDryRunsThroughATransport(t *testing.T) {
+	dry := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
+	dry.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("DeleteOptions"))
+	eviction := &policyv1.Eviction{DeleteOptions: &dry}
+	eviction.SetGroupVersionKind(policyv1.SchemeGroupVersion.WithKind("Eviction"))
+	wet := &metav1.DeleteOptions{TypeMeta: dry.TypeMeta, PropagationPolicy: ptr.To(metav1.DeletePropagationForeground)}
+	for _, encoder := range []runtime.Encoder{
+		jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, nil, nil, jsonserializer.SerializerOptions{}), protobuf.NewSerializer(nil, nil),
+	} {
+		for _, one := range []struct {
+			method, path string
+			body         runtime.Object
+			want         bool
+		}{
+			{http.MethodDelete, "pods/a", &dry, true},
+			{http.MethodDelete, "pods", &dry, true},
+			{http.MethodPost, "pods/a/eviction", eviction, true},
+			{http.MethodDelete, "pods/a", wet, false},
+			{http.MethodPost, "pods", &dry, false}, // no field of a pod has this meaning
+		} {
+			var body bytes.Buffer
+			if err := encoder.Encode(one.body, &body); err != nil {
+				t.Fatal(err)
+			}
+			request, err := http.NewRequestWithContext(t.Context(), one.method, "https://server/api/v1/namespaces/default/"+one.path, &body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, _ := writeOf(request)
+			if got := w.isDryRun(request); got != one.want {
+				t.Errorf("%s %s %T: a dry run is %t", one.method, one.path, one.body, got)
+			}
+			if left, err := io.ReadAll(request.Body); err != nil || len(left) == 0 {
+				t.Errorf("the body was read: %q, %v", left, err)
+			}
+		}
+	}
+	s := newStage(t, Options{})
+	s.created(whytest.Web(), false)
+	transport := s.recorder.Transport(roundTrip(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	}))
+	r := s.reconcile(func(ctx context.Context) (reconcile.Result, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodDelete, "https://server/api/v1/namespaces/default/pods/a", strings.NewReader(`{"dryRun":["All"]}`))
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		return reconcile.Result{}, response.Body.Close()
+	})
+	if r.Written != 0 {
+		t.Errorf("the writes are %+v", r.Writes)
 	}
 }
 

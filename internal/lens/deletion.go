@@ -5,6 +5,7 @@ package lens
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,30 @@ import (
 
 // maxDeleted is how many objects of one deletecollection are listed.
 const maxDeleted = 256
+
+// isEviction reports whether a request evicts a pod, which is a deletion that may be refused.
+func (r *Request) isEviction() bool {
+	return r.Verb == "create" && r.Resource.Group == "" && r.Resource.Resource == "pods" && r.Resource.Subresource == "eviction"
+}
+
+// readDryRun finds out whether a deletion or an eviction is a dry run. The API server reads the options of a deletion from
+// the URL only if there is no body, and those of an eviction from both.
+func (x *exchange) readDryRun() {
+	r := &x.Request
+	options := []string{"dryRun"}
+	switch {
+	case r.isEviction():
+		options = []string{"deleteOptions", "dryRun"}
+	case r.Verb != "delete" && r.Verb != "deletecollection":
+		return
+	}
+	sent := x.decodeSent()
+	if sent == nil {
+		return
+	}
+	values, _, _ := unstructured.NestedStringSlice(sent.Object, options...)
+	r.DryRun = slices.Contains(values, metav1.DryRunAll) || r.isEviction() && r.DryRun
+}
 
 // deleted is the answer to a deletion that leaves nothing. It has only the UID of the object, which a watch may have reported as gone
 // before.
@@ -38,6 +63,28 @@ func (o *observer) deleted(r *Request, answer *unstructured.Unstructured) {
 		r.Object = &Object{Group: place.Group, Version: place.Version, Kind: kind, Namespace: place.Namespace, Name: place.Name, UID: uid}
 	}
 	o.wrote(Version{uid, ""}, r)
+}
+
+// evicted is the answer to an eviction, which does not contain the pod. It is the one that was there when the request began.
+func (o *observer) evicted(x *exchange) {
+	r := &x.Request
+	if !r.isEviction() || !r.IsWrite() || r.Refused() {
+		return
+	}
+	known := o.memory.find(keyOf(r.Resource))
+	var before *version
+	for _, v := range known.versions {
+		if before == nil || v.seen.Before(x.began) {
+			before = v
+		}
+	}
+	if before == nil || before.object() == nil {
+		return
+	}
+	r.Object = nameOf(before.object())
+	for _, version := range r.Made() {
+		o.wrote(version, r)
+	}
 }
 
 // deletedAll is the answer to a deletion of several objects, which has the objects as they were before.

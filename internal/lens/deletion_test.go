@@ -5,9 +5,11 @@ package lens
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestDeletionsOfSeveralObjects are the operator's own, whether the event or the answer comes first.
@@ -95,5 +97,66 @@ func TestScales(t *testing.T) {
 	}
 	if event := d.show(1, deployments, "MODIFIED", object("4")); event.Write != 0 {
 		t.Errorf("an event of another is %+v", event)
+	}
+}
+
+// TestEvictions are deletions, and their answers do not contain the pod.
+func TestEvictions(t *testing.T) {
+	t.Parallel()
+	pods := Resource{Version: "v1", Resource: "pods"}
+	evict := Resource{Version: "v1", Resource: "pods", Subresource: "eviction", Namespace: "a"}
+	object := func(name, version, more string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"namespace":"a","uid":%[1]q,"resourceVersion":%q%s}}`, name, version, more)
+	}
+	const deleting = `,"deletionTimestamp":"2026-01-01T12:00:00Z","deletionGracePeriodSeconds":30`
+	const evicted = `{"apiVersion":"v1","kind":"Status","metadata":{},"status":"Success","code":201}`
+	isMade := func(r *Request, d *Delivery) bool {
+		return slices.ContainsFunc(d.Shows(), func(shown Version) bool { return slices.Contains(r.Made(), shown) })
+	}
+	d := newDesk(t)
+	for _, name := range []string{"web", "slow", "before"} {
+		d.show(1, pods, "ADDED", object(name, "1", ""))
+	}
+	evict.Name = "web"
+	got := d.answer("create", evict, evicted)
+	if got.Object == nil || got.Object.Kind != "Pod" || got.Object.UID != "web" {
+		t.Fatalf("the eviction is of %+v", got.Object)
+	}
+	for _, event := range []*Delivery{d.show(1, pods, "MODIFIED", object("web", "2", deleting)), d.show(1, pods, "DELETED", object("web", "3", deleting))} {
+		if event.Write != got.ID || !isMade(got, event) {
+			t.Errorf("%s %s is of %d", event.Type, event.Object.ResourceVersion, event.Write)
+		}
+	}
+	// A user has deleted this one before; the eviction is not what begins its deletion.
+	evict.Name = "before"
+	begun := d.show(1, pods, "MODIFIED", object("before", "4", deleting))
+	if got := d.answer("create", evict, evicted); got.Delivered != 0 || isMade(got, begun) || begun.Write != 0 {
+		t.Errorf("the deletion by a user is taken for the echo of %+v", got)
+	}
+	// The answer comes after the event.
+	evict.Name = "slow"
+	decoded, err := decode([]byte(evicted), encodedJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &exchange{began: time.Now(), Call: Call{Request: Request{ID: 99, Verb: "create", Status: http.StatusCreated, Resource: evict}}}
+	begun = d.show(1, pods, "MODIFIED", object("slow", "5", deleting))
+	d.understand(x, decoded, []byte(evicted), encodedJSON)
+	if x.Request.Delivered != 1 || !isMade(&x.Request, begun) {
+		t.Errorf("an eviction with a late answer is %+v", x.Request)
+	}
+	// Others have no pod.
+	evict.Name = "web"
+	if got := d.answer("create", evict, evicted); got.Object != nil {
+		t.Errorf("the eviction of a pod that is gone is of %+v", got.Object)
+	}
+	evict.Name = "slow"
+	x.Request = Request{ID: 98, Verb: "create", Status: http.StatusCreated, Resource: evict, DryRun: true}
+	if d.understand(x, decoded, []byte(evicted), encodedJSON); x.Request.Object != nil {
+		t.Errorf("a dry run is of %+v", x.Request.Object)
+	}
+	x.Request = Request{ID: 97, Verb: "create", Status: http.StatusTooManyRequests, Resource: evict}
+	if d.understand(x, decoded, []byte(evicted), encodedJSON); x.Request.Object != nil {
+		t.Errorf("a refused one is of %+v", x.Request.Object)
 	}
 }

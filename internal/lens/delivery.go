@@ -46,12 +46,13 @@ func (o *observer) delivery(seen *observation) *Delivery {
 	}
 	if event.Type == "DELETED" {
 		o.memory.forget(key, w.id, !w.selects)
+		if kindOf(object) == partialMetadata {
+			o.memory.forget(key.holding(object), w.id, !w.selects)
+		}
 		o.gone.add(d.Object)
 		return d
 	}
-	if kindOf(object) != partialMetadata {
-		o.memory.learn(key, versionOf(object, seen.data, w.as, true, seen.at), w.id)
-	}
+	o.memory.learn(key.holding(object), versionOf(object, seen.data, w.as, true, seen.at), w.id)
 	return d
 }
 
@@ -60,12 +61,12 @@ func (o *observer) delivery(seen *observation) *Delivery {
 func (o *observer) describe(d *Delivery, object client.Object) {
 	d.Object = nameOf(object)
 	o.name(d.Object, d.Resource)
-	if kindOf(object) != partialMetadata {
-		known := o.memory.find(deliveredKey(d))
-		if before := known.deliveredBefore(d.Watch, versionOf(object, nil, encodedOther, false, time.Time{}), d.Initial || d.Type == "ADDED"); before != nil {
-			d.Change = compare(before, object)
-			d.Change.None = len(d.Change.Fields) == 0
-		}
+	known := o.memory.find(deliveredKey(d).holding(object))
+	if before := known.deliveredBefore(d.Watch, versionOf(object, nil, encodedOther, false, time.Time{}), d.Initial || d.Type == "ADDED"); before != nil {
+		d.Change = compare(before, object, d.Object)
+		// Metadata does not show changes of the spec and the status.
+		isSame := kindOf(object) != partialMetadata || before.resourceVersion == object.GetResourceVersion()
+		d.Change.None = len(d.Change.Fields) == 0 && isSame
 	}
 	d.Write = o.writes.find(Version{d.Object.UID, d.Object.ResourceVersion})
 }

@@ -40,8 +40,10 @@ type Request struct {
 
 	UserAgent    string `json:"userAgent,omitempty"`
 	FieldManager string `json:"fieldManager,omitempty"`
-	// As is the user that is impersonated.
-	As string `json:"as,omitempty"`
+	// As is the user that is impersonated. ByToken means that the request has a token of a service account, which the
+	// operator requested before: As is that account, unless it impersonates another user.
+	As      string `json:"as,omitempty"`
+	ByToken bool   `json:"byToken,omitempty"`
 	// Reconcile is the ID of the reconcile that sent it, if the operator marks its reconciles.
 	Reconcile uint64 `json:"reconcile,omitempty"`
 	// Source holds the lines that sent a write, FILE:LINE relative to the operator's module, the nearest first, if the
@@ -118,7 +120,9 @@ func (r *Request) Made() []Version {
 			all = append(all, Version{UID: uid}, Version{uid, deletionBegins})
 		}
 		return all
-	case r.Finalized, r.Verb == "delete" && !r.Object.Deleting:
+	case r.isEviction() && !r.Object.Deleting:
+		return []Version{gone, {r.Object.UID, deletionBegins}}
+	case r.Finalized, r.Verb == "delete" && !r.Object.Deleting, r.isEviction():
 		return []Version{gone} // the version in the answer was there before
 	case r.Verb == "delete":
 		// Without a grace period, the API server stores that the deletion begins in a version that the answer does not have.

@@ -5,6 +5,7 @@ package lens
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,8 @@ type upstream struct {
 	// streams shares connections between requests; upgrades needs HTTP/1.1.
 	streams, upgrades http.RoundTripper
 	impersonates      bool
+	// anonymous is the same API server without the identity, for clients that have a token of their own.
+	anonymous *upstream
 }
 
 func newUpstream(config *rest.Config) (*upstream, error) {
@@ -36,6 +39,16 @@ func newUpstream(config *rest.Config) (*upstream, error) {
 	// The client's own Accept-Encoding decides. Bodies are passed on as they come.
 	config.DisableCompression = true
 	config.Timeout = 0
+	u, err := connect(config)
+	if err != nil {
+		return nil, err
+	}
+	u.anonymous, err = connect(rest.AnonymousClientConfig(config))
+	return u, err
+}
+
+// connect prepares connections to an API server, as the identity of a configuration.
+func connect(config *rest.Config) (*upstream, error) {
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the API server is invalid: %w", err)
@@ -62,16 +75,20 @@ func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // ServeHTTP implements http.Handler.
 func (l *Lens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	to, user := l.upstream.Load(), ""
 	if !l.isClient(r) {
-		l.strangers.Add(1)
-		answer(w, status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized,
-			"this proxy serves one operator and accepts only the credential in its kubeconfig"), nil)
-		return
+		if user = l.tokens.userOf(r); user == "" {
+			l.strangers.Add(1)
+			answer(w, status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized,
+				"this proxy serves one operator and accepts only the credential in its kubeconfig, and tokens of service accounts that were requested with it"), nil)
+			return
+		}
+		to = to.anonymous
 	}
 	l.usedOnce.Do(func() { close(l.used) })
-	to := l.upstream.Load()
 	x := &exchange{lens: l, to: to, began: time.Now(), Call: Call{Request: describe(r)}}
 	x.Request.ID = l.lastID.Add(1)
+	x.Request.ByToken, x.Request.As = user != "", cmp.Or(x.Request.As, user)
 	if to.impersonates && hasImpersonation(r.Header) {
 		// The server would combine the header with the impersonation of the identity, and would give the client the
 		// rights of any user that it names.
@@ -98,6 +115,7 @@ type exchange struct {
 	contentType, compression string // of the answer
 	asOf                     string // the resource version that Faults set for a list; empty for the client's own
 	requestType              string
+	upgraded                 bool // the answer was to switch protocols
 
 	// delivered are the objects of a list that fills a cache. They belong to the observer.
 	delivered []*Delivery
@@ -110,6 +128,7 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 		if err := x.readAhead(r); err != nil {
 			panic(http.ErrAbortHandler)
 		}
+		x.readDryRun()
 	}
 	if faults := x.lens.faults; faults != nil {
 		x.Body = x.decodeSent
@@ -168,7 +187,9 @@ func (x *exchange) rewrite(p *httputil.ProxyRequest) {
 	}
 	out.Host = ""
 	// The transport has the identity. ReverseProxy has removed what concerns only the connection, and Upgrade is back.
-	out.Header.Del("Authorization")
+	if !x.Request.ByToken {
+		out.Header.Del("Authorization")
+	}
 	out.Header.Del(ReconcileHeader)
 	out.Header.Del(SourceHeader)
 }
@@ -187,6 +208,7 @@ func (x *exchange) answered(ctx context.Context, response *http.Response) error 
 	}
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		x.Request.Implies = append(x.Request.Implies, impliedByUpgrade(&x.Request)...)
+		x.upgraded = true
 		x.finish(nil) // the rest of the connection is not recorded
 		return nil
 	}
@@ -198,6 +220,7 @@ func (x *exchange) answered(ctx context.Context, response *http.Response) error 
 		response.Body = x.watch(ctx, as, response)
 		return nil
 	}
+	x.learnToken(response, as)
 	x.got = x.captureAnswer(as)
 	response.Body = &tapped{ReadCloser: response.Body, see: x.got.write, ended: x.finish}
 	return nil
@@ -250,6 +273,9 @@ func (x *exchange) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.As(err, &replaced) {
 		x.apply(w, replaced.verdict)
 		return
+	}
+	if x.upgraded {
+		panic(http.ErrAbortHandler) // the request belongs to the observer
 	}
 	x.Request.Error = err.Error()
 	var dial *net.OpError

@@ -147,7 +147,10 @@ func impliedByUpgrade(r *Request) []Implied {
 // impliedOfSender returns the rights that the sender of a request needs besides the right to send it. Whoever sends it as
 // another user needs only the right to impersonate: the rest is checked for that user.
 func (r *Request) impliedOfSender() (rights []Implied) {
-	if r.As == "" {
+	switch {
+	case r.ByToken:
+		return nil // everything is checked for the owner of the token
+	case r.As == "":
 		return r.Implies
 	}
 	user := Resource{Version: "v1", Resource: "users", Name: r.As}
@@ -163,9 +166,11 @@ func (r *Request) impliedOfSender() (rights []Implied) {
 	return rights
 }
 
+const serviceAccountPrefix = "system:serviceaccount:"
+
 // ServiceAccount parses the user name of a service account; false if it is another user.
 func ServiceAccount(user string) (namespace, name string, ok bool) {
-	account, ok := strings.CutPrefix(user, "system:serviceaccount:")
+	account, ok := strings.CutPrefix(user, serviceAccountPrefix)
 	if !ok {
 		return "", "", false
 	}
@@ -175,7 +180,7 @@ func ServiceAccount(user string) (namespace, name string, ok bool) {
 // RefusedSender reports whether a request was refused because its sender lacks a right, and not the user that is impersonated.
 // Since version 1.35 the API server may name a verb that begins with impersonate.
 func (r *Request) RefusedSender() bool {
-	return r.LacksRight() && (r.As == "" || r.Message == "" || strings.Contains(r.Message, "cannot impersonate"))
+	return r.LacksRight() && !r.ByToken && (r.As == "" || r.Message == "" || strings.Contains(r.Message, "cannot impersonate"))
 }
 
 const (

@@ -63,6 +63,7 @@ type Lens struct {
 	address   string
 	namespace string
 	faults    Faults
+	tokens    tokens
 
 	upstream  atomic.Pointer[upstream]
 	lastID    atomic.Uint64

@@ -27,6 +27,7 @@ type listed struct {
 	resource        Resource
 	resourceVersion string
 	at              time.Time
+	isMetadata      bool
 	objects         []*Object
 }
 
@@ -88,6 +89,9 @@ func (o *observer) followed(list *listed) (deliveries []*Delivery) {
 	for _, object := range list.objects {
 		d := &Delivery{Watch: list.id, Resource: list.resource, Type: "ADDED", Initial: true, Object: object}
 		key, made := deliveredKey(d), Version{object.UID, object.ResourceVersion}
+		if list.isMetadata {
+			key = key.ofMetadata()
+		}
 		known := o.memory.find(key)
 		i := slices.IndexFunc(known.versions, func(v *version) bool { return Version{v.uid, v.resourceVersion} == made })
 		if i >= 0 {

@@ -18,6 +18,21 @@ import (
 // objectKey names an object by what requests call it.
 type objectKey struct{ group, resource, namespace, name string }
 
+// ofMetadata is the key for versions that are metadata alone. They have one of their own, because the missing fields would look
+// like a change.
+func (k objectKey) ofMetadata() objectKey {
+	k.resource += "/metadata"
+	return k
+}
+
+// holding is the key under which a version of the object is remembered.
+func (k objectKey) holding(object client.Object) objectKey {
+	if kindOf(object) == partialMetadata {
+		return k.ofMetadata()
+	}
+	return k
+}
+
 // version is a version of an object, as it passed: decoded, it would take several times the room.
 type version struct {
 	uid, resourceVersion string
@@ -291,7 +306,7 @@ func (m *memory) forget(key objectKey, watch uint64, isGone bool) {
 	}
 	entry := element.Value.(*remembered)
 	isOfOther := func(d deliveredVersion) bool { return d.watch != watch }
-	if !slices.ContainsFunc(entry.delivered, isOfOther) {
+	if isGone && !slices.ContainsFunc(entry.delivered, isOfOther) {
 		m.drop(element)
 		return
 	}

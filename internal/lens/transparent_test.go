@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -89,7 +90,7 @@ func TestTables(t *testing.T) {
 	if got := s.read(s.request(http.MethodGet, "/api/v1/pods", "", "Accept", accept)); got != table {
 		t.Errorf("the client got %s", got)
 	}
-	if got := s.lastOf("list"); got.Undecoded != "" || got.Object != nil || got.BytesOut != int64(len(table)) {
+	if got := s.lastOf("list"); got.Undecoded != "" || got.Object != nil || got.Items != 1 || got.BytesOut != int64(len(table)) {
 		t.Errorf("recorded is %+v", got)
 	}
 	if got := s.read(s.request(http.MethodGet, "/api/v1/pods?watch=true", "", "Accept", accept)); got != event {
@@ -221,4 +222,25 @@ func TestServerThatComesBack(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestUpgradesThatFail has a client that is gone when the API server has agreed to an upgrade. It is recorded once.
+func TestUpgradesThatFail(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, Options{}, nil)
+	x := &exchange{lens: s.lens, began: time.Now(), Call: Call{Request: Request{ID: 1, Verb: "get"}}}
+	if err := x.answered(t.Context(), &http.Response{StatusCode: http.StatusSwitchingProtocols}); err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() {
+			if got := recover(); got != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
+				t.Errorf("it ends with %v", got)
+			}
+		}()
+		x.failed(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody), io.ErrClosedPipe)
+	}()
+	if events := s.events(); len(events) != 1 || events[0].Request.Error != "" {
+		t.Errorf("recorded are %+v", events)
+	}
 }

@@ -89,9 +89,15 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 		causes, _, _ := unstructured.NestedSlice(answer.Object, "details", "causes")
 		r.Message = message(r, text, causes)
 		o.deleted(r, answer)
+		o.evicted(x)
 		o.refusedBody(x)
 		return
-	case kind.Kind == "Table" && kind.Group == metav1.GroupName, isReview(r.Resource):
+	case kind.Kind == "Table" && kind.Group == metav1.GroupName:
+		if rows, ok := asUnstructured(decoded).Object["rows"].([]any); ok && r.Verb == "list" {
+			r.Items = len(rows)
+		}
+		return
+	case isReview(r.Resource):
 		return
 	case r.Verb == "list":
 		o.listed(x, asUnstructured(decoded))
@@ -102,7 +108,7 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 	}
 	object, ok := decoded.(client.Object)
 	if !ok || object.GetName() == "" {
-		return // an answer that is no object, such as the one to an eviction
+		return // an answer that is no object
 	}
 	r.Object = nameOf(object)
 	r.Resource.Name = object.GetName() // of an object with a generated name
@@ -185,8 +191,7 @@ func (r *Request) lacksCreate() bool {
 		(strings.Contains(r.Message, fmt.Sprintf(" cannot create resource %q ", r.Resource.Resource)) || withoutReason.MatchString(r.Message))
 }
 
-// partialMetadata is the kind of objects that were requested without spec and status. They are
-// not remembered: the missing fields would look like a change.
+// partialMetadata is the kind of objects that were requested without spec and status.
 const partialMetadata = "PartialObjectMetadata"
 
 // name learns the resource of a kind, and sets the kind of objects that lack it.
@@ -202,6 +207,8 @@ func (o *observer) name(object *Object, resource Resource) {
 	object.Group, object.Version = resource.Group, resource.Version
 	if kind, ok := o.kinds[place]; ok {
 		object.Kind = kind
+	} else if place == (schema.GroupResource{Resource: "secrets"}) {
+		object.Kind = "Secret" // by which values are hidden
 	}
 }
 
@@ -217,6 +224,9 @@ func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 	}
 	r.Items = len(objects)
 	kind, delivered, undecided := strings.TrimSuffix(list.GetKind(), "List"), fillsCache(r), mayFillCache(r)
+	if kind != "" {
+		o.name(&Object{Group: list.GroupVersionKind().Group, Kind: kind}, r.Resource)
+	}
 	watch := uint64(0)
 	if delivered {
 		watch = r.ID
@@ -242,13 +252,13 @@ func (o *observer) listed(x *exchange, list *unstructured.Unstructured) {
 		}
 		resource := r.Resource
 		resource.Namespace, resource.Name = object.GetNamespace(), object.GetName()
-		if data, err := json.Marshal(object.Object); err == nil && object.GetKind() != partialMetadata {
-			o.memory.learn(keyOf(resource), versionOf(object, data, encodedJSON, false, x.began), watch)
+		if data, err := json.Marshal(object.Object); err == nil {
+			o.memory.learn(keyOf(resource).holding(object), versionOf(object, data, encodedJSON, false, x.began), watch)
 		}
 	}
 	if undecided {
 		at := x.began.Add(r.Duration)
-		o.lists.add(&listed{selectionOf(r), r.ID, r.Resource, list.GetResourceVersion(), at, names}, r.Query.Continue)
+		o.lists.add(&listed{selectionOf(r), r.ID, r.Resource, list.GetResourceVersion(), at, kind == partialMetadata, names}, r.Query.Continue)
 	}
 }
 
@@ -267,7 +277,7 @@ func changed(r *Request, before *version, unchanged bool, now client.Object, bas
 	case kindOf(now) != partialMetadata && before.apiVersion != now.GetObjectKind().GroupVersionKind().Version:
 		return nil // a conversion would look like a change
 	}
-	c := compare(before, now)
+	c := compare(before, now, r.Object)
 	others := len(c.By) > 0 && r.FieldManager != "" && !slices.ContainsFunc(c.By, func(w why.Writer) bool { return w.Manager == r.FieldManager })
 	if old := before.object(); others && old != nil && !mayHaveChanged(r, old, now, c.Fields) {
 		// The version comes from another writer that wrote during this request, which had nothing left to change.
@@ -276,7 +286,8 @@ func changed(r *Request, before *version, unchanged bool, now client.Object, bas
 	return c
 }
 
-func compare(before *version, now client.Object) *Change {
+// compare returns how a version of an object differs from an earlier one. If both are metadata alone, the name has its kind.
+func compare(before *version, now client.Object, name *Object) *Change {
 	c := &Change{From: before.resourceVersion}
 	if c.From == now.GetResourceVersion() {
 		return c
@@ -287,6 +298,9 @@ func compare(before *version, now client.Object) *Change {
 	}
 	if kindOf(now) == partialMetadata {
 		kind := old.GetObjectKind().GroupVersionKind()
+		if kind.Kind == partialMetadata {
+			kind = schema.GroupVersionKind{Group: name.Group, Version: name.Version, Kind: name.Kind}
+		}
 		old, now = metadataOf(old, kind), metadataOf(now, kind)
 	}
 	if reflect.TypeOf(old) != reflect.TypeOf(now) {

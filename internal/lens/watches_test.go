@@ -129,8 +129,17 @@ func TestDeletionsThatOneWatchReports(t *testing.T) {
 			t.Errorf("selects: %t: the other watch reports %+v", selects, got)
 		}
 		show(1, "DELETED", 3)
-		if len(d.memory.entries) != 0 || d.memory.size != 0 {
+		if known := d.memory.find(key); len(known.delivered) != 0 || (known.latest() != nil) != selects || selects != (d.memory.size != 0) {
 			t.Errorf("selects: %t: at the end, %d bytes are kept", selects, d.memory.size)
+		}
+		if !selects {
+			continue
+		}
+		// It has only left both selections, and a write finds the version of before.
+		web := Resource{Group: "example.com", Version: "v1", Resource: "shops", Namespace: "a", Name: "web"}
+		got := d.answer("update", web, `{"apiVersion":"example.com/v1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":"4"},"spec":{"size":4}}`)
+		if got.Change == nil || len(got.Change.Fields) != 1 {
+			t.Errorf("a write to an object that no watch selects changes %+v", got.Change)
 		}
 	}
 }

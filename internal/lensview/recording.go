@@ -136,7 +136,7 @@ func (r *replay) changed(e *lens.Event) {
 	case "DELETED":
 		change.Type = why.Deleted
 	default:
-		if d.Change == nil || d.Change.None {
+		if d.Change == nil || len(d.Change.Fields) == 0 { // metadata alone does not show every change
 			return
 		}
 		change.Type, change.Changes, change.Changed, change.By = why.Updated, d.Change.Fields, len(d.Change.Fields), d.Change.By

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -248,5 +249,39 @@ func TestRelayTakesInferredRecords(t *testing.T) {
 		relay.Infer(inferred(2, "late"))
 		process.reconcile(t, "again")
 		testenv.Eventually(t, "only what it records is there", func() bool { return ids(t, server) == "1:own 2:again" })
+	})
+	t.Run("it records itself, but begins late", func(t *testing.T) {
+		t.Parallel()
+		relay := NewRelay()
+		relay.Inferring = true
+		t.Cleanup(relay.End)
+		server := serve(t, Options{Operator: relay})
+		process := startOperator(t)
+		var serves atomic.Bool
+		late := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !serves.Load() {
+				http.NotFound(w, r)
+				return
+			}
+			process.Config.Handler.ServeHTTP(w, r)
+		}))
+		t.Cleanup(func() {
+			relay.End()
+			late.CloseClientConnections()
+			late.Close()
+		})
+		relay.Begin(strings.TrimPrefix(late.URL, "http://"))
+		relay.Infer(inferred(1, "early"))
+		relay.Works()
+		testenv.Eventually(t, "the record is there", func() bool { return ids(t, server) == "1:early" })
+		process.reconcile(t, "own")
+		serves.Store(true)
+		testenv.Eventually(t, "what it records is there", func() bool { return ids(t, server) == "1:early 2:own" })
+		relay.Infer(inferred(2, "late"))
+		process.reconcile(t, "again")
+		testenv.Eventually(t, "only what it records is there", func() bool { return ids(t, server) == "1:early 2:own 3:again" })
+		if _, body := ask(t, server, http.MethodGet, "/why/summary", nil); !strings.Contains(body, `"reconciles":2`) {
+			t.Errorf("the summary is %s", body)
+		}
 	})
 }

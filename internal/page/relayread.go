@@ -72,7 +72,10 @@ func (r *Relay) read(ctx context.Context, p *process, after uint64) uint64 {
 	}
 	defer body.Close()
 	r.mutex.Lock()
-	p.served = true
+	if !p.served {
+		// Records may have been inferred: it writes something long before its manager starts. Its own come after them.
+		p.served, p.inferred, p.offset = true, false, r.last
+	}
 	if !p.ended {
 		r.become(operatorRecording)
 	}
@@ -125,6 +128,10 @@ func (r *Relay) Infer(record *why.Record) {
 // takeInferred keeps a record whose IDs continue from process to process.
 func (r *Relay) takeInferred(p *process, record *why.Record) {
 	r.mutex.Lock()
+	if p.served {
+		r.mutex.Unlock()
+		return // meanwhile
+	}
 	if !p.shifted {
 		p.shifted = true
 		if record.ID <= r.last {

@@ -42,10 +42,31 @@ func (t *Teller) causes(p *pass, before *past) (causes []why.Cause) {
 	case len(read) > 0:
 		causes = read
 	default:
-		return []why.Cause{{Type: why.Unknown, Seen: p.began}}
+		if causes = t.inFlight(p, before); len(causes) == 0 {
+			causes = []why.Cause{{Type: why.Unknown, Seen: p.began}}
+		}
+		return causes
 	}
 	if before != nil && before.retry {
 		causes = append([]why.Cause{{Type: why.Retried, Seen: before.ended}}, causes...)
+	}
+	return causes
+}
+
+// inFlight returns the events that were on their way to the queue when the reconcile before began, and so may have led to
+// the one that followed at once. The first of all events has led to the reconcile before.
+func (t *Teller) inFlight(p *pass, before *past) (causes []why.Cause) {
+	if before == nil || p.id == 0 || p.began.Sub(before.ended) > flight {
+		return nil
+	}
+	since := before.began.Add(-flight)
+	if before.cause.After(since) {
+		since = before.cause
+	}
+	for i := t.firstAfter(since); i < len(t.arrivals) && !t.arrivals[i].at.After(before.began); i++ {
+		if a := t.identify(p, &t.arrivals[i]); p.isAbout(a.Object) {
+			causes = append(causes, t.causeOf(p, a))
+		}
 	}
 	return causes
 }
@@ -99,7 +120,7 @@ func (p *pass) isAbout(o *lens.Object) bool {
 
 // hasRead reports whether the reconcile read an object, or objects of its kind.
 func (p *pass) hasRead(o *lens.Object) bool {
-	return slices.ContainsFunc(p.reads, func(r lens.Read) bool {
+	return slices.ContainsFunc(p.reads, func(r timedRead) bool {
 		return r.Kind == o.Kind && r.Group == o.Group && (r.Name == "" || r.Name == o.Name) && (r.Namespace == "" || r.Namespace == o.Namespace)
 	})
 }

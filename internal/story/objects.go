@@ -25,7 +25,7 @@ func (t *Teller) identify(p *pass, a *arrival) *arrival {
 	is := schema.GroupResource{Group: a.Resource.Group, Resource: a.Resource.Resource}
 	kind := t.kindOf[is]
 	own := p.record.Object
-	for _, candidate := range append([]lens.Read{{Group: own.Group, Kind: own.Kind}}, p.reads...) {
+	for _, candidate := range append([]timedRead{{Read: lens.Read{Group: own.Group, Kind: own.Kind}}}, p.reads...) {
 		if plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: candidate.Group, Kind: candidate.Kind}); kind == "" && plural.GroupResource() == is {
 			kind = candidate.Kind
 		}

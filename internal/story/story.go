@@ -21,12 +21,16 @@ const (
 	maxArrivals = 20_000
 	// maxCauses and maxWrites bound a record, as package why does.
 	maxCauses, maxWrites = 16, 32
+	// maxReads is how many reads of a reconcile are kept.
+	maxReads = 64
 	// maxSubjects is how many objects are remembered as reconciled, and maxRefs how many versions as written.
 	maxSubjects, maxRefs = 50_000, 20_000
 	// maxRunning is how many reconciles are taken to go on at the same time. If there seem to be more, their ends were lost.
 	maxRunning = 4096
 	// lateness is by how much a timer may seem to be early: clocks are read at two places.
 	lateness = 20 * time.Millisecond
+	// flight is how long an event may take from the lens to the operator's queue, and a reconcile from there to its start.
+	flight = 50 * time.Millisecond
 	// unmarkedAfter is how long an operator may write until its first reconcile is marked. An operator may write something
 	// when it starts, and reconcile only later.
 	unmarkedAfter = 10 * time.Second
@@ -63,9 +67,11 @@ type subject struct{ controller, namespace, name string }
 // past is the state that a reconcile leaves for the next one of the same object.
 type past struct {
 	began, ended time.Time
-	retry        bool
-	timer        time.Duration
-	record       uint64
+	// cause is when the first of its causes was seen.
+	cause  time.Time
+	retry  bool
+	timer  time.Duration
+	record uint64
 	// chain is how many reconciles in a row were owed to nothing but the one before.
 	chain int
 }
@@ -81,7 +87,7 @@ type pass struct {
 	began time.Time
 	// last is when it was last seen to do something. It counts if the reconcile has no end.
 	last  time.Time
-	reads []lens.Read
+	reads []timedRead
 	// unsure means that it may have ended: events were lost since it began.
 	unsure bool
 }
@@ -123,12 +129,9 @@ func (t *Teller) Add(e *lens.Event) {
 	case e.Reconcile != nil:
 		t.end(e)
 	case e.Read != nil:
-		if p := t.running[e.Read.Reconcile]; p != nil {
-			p.last = e.At
-			if len(p.reads) < maxCauses*4 {
-				p.reads = append(p.reads, *e.Read)
-			}
-		}
+		t.read(e.Read, e.At, e.At)
+	case e.Request != nil && isRead(e.Request):
+		t.read(t.liveRead(e.Request), e.At, e.At.Add(e.Request.Duration))
 	case e.Request != nil && e.Request.IsWrite():
 		t.wrote(e)
 	case e.Lost != nil:
@@ -306,7 +309,7 @@ func (t *Teller) end(e *lens.Event) {
 // finish writes about a reconcile that ended like r.
 func (t *Teller) finish(p *pass, r *lens.Reconcile, at time.Time) {
 	record := &p.record
-	record.Duration, record.RequeueAfter, record.Error = r.Duration, r.RequeueAfter, r.Error
+	record.Duration, record.RequeueAfter, record.Error = r.Duration, timerOf(r), r.Error
 	record.Outcome = outcomeOf(r)
 	t.learnKind(p)
 	before := t.past[p.subject]
@@ -340,26 +343,20 @@ func outcomeOf(r *lens.Reconcile) why.Outcome {
 	return why.Succeeded
 }
 
+// timerOf is after which time the object of a reconcile is reconciled again. controller-runtime ignores it beside an error.
+func timerOf(r *lens.Reconcile) time.Duration {
+	if r.Error != "" {
+		return 0
+	}
+	return r.RequeueAfter
+}
+
 func (t *Teller) remember(p *pass, r *lens.Reconcile, at time.Time, chain int) {
 	if len(t.past) >= maxSubjects {
 		clear(t.past)
 	}
 	t.past[p.subject] = &past{
-		began: p.began, ended: at, record: p.record.ID, chain: chain,
-		retry: r.Error != "" && !r.Terminal || r.Panicked || r.Requeue && r.RequeueAfter == 0, timer: r.RequeueAfter,
-	}
-}
-
-// learnKind finds out which kind a controller reconciles: reconcilers read their object first.
-func (t *Teller) learnKind(p *pass) {
-	for _, read := range p.reads {
-		if read.Name == p.name && read.Namespace == p.namespace {
-			t.kind[p.controller] = read.Kind + "." + read.Group
-			p.record.Object.Kind, p.record.Object.Group, p.record.Object.Version = read.Kind, read.Group, read.Version
-			return
-		}
-	}
-	if known, ok := t.kind[p.controller]; ok {
-		p.record.Object.Kind, p.record.Object.Group, _ = strings.Cut(known, ".")
+		began: p.began, ended: at, cause: p.record.Causes[0].Seen, record: p.record.ID, chain: chain,
+		retry: r.Error != "" && !r.Terminal || r.Panicked || r.Requeue && r.RequeueAfter == 0, timer: timerOf(r),
 	}
 }

@@ -207,6 +207,37 @@ func TestMarkedReconciles(t *testing.T) {
 			{At: noon.Add(11*time.Second + time.Millisecond), Reconcile: end(2, nil).Reconcile},
 		}, `1 Shop/web <created Shop/web> requeued
 2 Shop/web <timer> <updated Shop/web spec.size by kubectl> succeeded`},
+		"a timer beside an error, which is ignored": {[]lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			begin(1, "web"), read(1, "example.com", "Shop", "web"),
+			end(1, func(r *lens.Reconcile) { r.Error, r.Terminal, r.RequeueAfter = "boom", true, time.Second }),
+			{At: noon.Add(time.Minute), Reconcile: begin(2, "web").Reconcile},
+			{At: noon.Add(time.Minute + time.Second), Reconcile: end(2, func(r *lens.Reconcile) { r.Error, r.RequeueAfter = "boom", time.Second }).Reconcile},
+			{At: noon.Add(time.Minute + 1500*time.Millisecond), Delivery: delivered("MODIFIED", shop("Shop", "web", "2"), 0, "spec.size").Delivery},
+			{At: noon.Add(time.Minute + 2*time.Second), Reconcile: begin(3, "web").Reconcile},
+			{At: noon.Add(time.Minute + 3*time.Second), Reconcile: end(3, nil).Reconcile},
+		}, `1 Shop/web <created Shop/web> terminal
+2 Shop/web <unknown> failed
+3 Shop/web <retried> <updated Shop/web spec.size by kubectl> succeeded`},
+		"the echo of a write is on its way to the queue when the next reconcile begins": {[]lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0),
+			begin(1, "web"), read(1, "example.com", "Shop", "web"), delivered("MODIFIED", shop("Shop", "web", "2"), 0, "spec.size"),
+			wrote(100, 1, "update", shop("Shop", "web", "3")), delivered("MODIFIED", shop("Shop", "web", "3"), 100, "status.at"), end(1, nil),
+			begin(2, "web"), end(2, nil), begin(3, "web"), end(3, nil), begin(4, "web"), end(4, nil),
+		}, `1 Shop/web <created Shop/web> [update Shop/web] succeeded
+2 Shop/web <updated Shop/web spec.size by kubectl> <updated Shop/web status.at by kubectl echo of 1.0> succeeded
+3 Shop/web <updated Shop/web status.at by kubectl echo of 1.0> succeeded self-inflicted noop
+4 Shop/web <unknown> succeeded`},
+		"the only event has led to the reconcile before": {[]lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0), begin(1, "web"), read(1, "example.com", "Shop", "web"), end(1, nil), begin(2, "web"), end(2, nil),
+		}, `1 Shop/web <created Shop/web> succeeded
+2 Shop/web <unknown> succeeded`},
+		"a reconcile begins too late for what was on its way": {[]lens.Event{
+			delivered("ADDED", shop("Shop", "web", "1"), 0), delivered("MODIFIED", shop("Shop", "web", "2"), 0, "spec.size"),
+			begin(1, "web"), read(1, "example.com", "Shop", "web"), end(1, nil),
+			{At: noon.Add(time.Second), Reconcile: begin(2, "web").Reconcile}, {At: noon.Add(2 * time.Second), Reconcile: end(2, nil).Reconcile},
+		}, `1 Shop/web <created Shop/web> <updated Shop/web spec.size by kubectl> succeeded
+2 Shop/web <unknown> succeeded`},
 		"what was read is a cause if nothing else is": {[]lens.Event{
 			delivered("ADDED", shop("Shop", "web", "1"), 0),
 			begin(1, "web"), read(1, "example.com", "Shop", "web"), read(1, "apps", "Config", "shared"), end(1, nil),

@@ -101,7 +101,7 @@ func requestLine(r *lens.Request) string {
 	if r.Fault != "" {
 		notes = append(notes, "fault: "+r.Fault)
 	}
-	if r.Verb == "list" && r.Status == http.StatusOK {
+	if r.Verb == "list" && r.Status == http.StatusOK && r.Undecoded == "" {
 		notes = append(notes, fmt.Sprintf("%d items", r.Items))
 	}
 	return strings.TrimRight(line+"  "+strings.Join(notes, "; "), " ")

@@ -74,6 +74,17 @@ func TestSummaryOfOtherUsers(t *testing.T) {
 	}
 }
 
+// The number of items is not known if the answer could not be decoded.
+func TestItemsOfLists(t *testing.T) {
+	t.Parallel()
+	for undecoded, want := range map[string]bool{"": true, "the body is too large": false} {
+		e := &lens.Event{Request: &lens.Request{Verb: "list", Status: 200, Resource: lens.Resource{Resource: "pods"}, Undecoded: undecoded}}
+		if got := Line(e, e.At); strings.Contains(got, "0 items") != want {
+			t.Errorf("undecoded because %q: %s", undecoded, got)
+		}
+	}
+}
+
 var errFull = errors.New("no space left on device")
 
 // fullDisk is a recording that could not be written.

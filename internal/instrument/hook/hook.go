@@ -202,6 +202,13 @@ func isTerminal(err error) bool {
 		if strings.HasSuffix(reflect.TypeOf(err).String(), "reconcile.terminalError") {
 			return true
 		}
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, one := range joined.Unwrap() {
+				if isTerminal(one) {
+					return true
+				}
+			}
+		}
 	}
 	return false
 }

@@ -6,6 +6,8 @@ package hook
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/opdock/opdock/internal/testenv"
 )
@@ -59,6 +63,21 @@ func TestNames(t *testing.T) {
 	} {
 		if namespace, name := nameOf(request); namespace != want[0] || name != want[1] {
 			t.Errorf("%.100v is %q, %q", request, namespace, name)
+		}
+	}
+}
+
+func TestTerminalErrors(t *testing.T) {
+	terminal, other := ctrl.TerminalError(errors.New("a")), errors.New("b")
+	for _, one := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false}, {other, false}, {terminal, true}, {fmt.Errorf("c: %w", terminal), true}, {errors.Join(other, terminal), true},
+		{fmt.Errorf("%w, %w", other, fmt.Errorf("d: %w", terminal)), true}, {errors.Join(other, other), false},
+	} {
+		if got := isTerminal(one.err); got != one.want {
+			t.Errorf("%v is terminal: %t", one.err, got)
 		}
 	}
 }
