@@ -114,7 +114,7 @@ func TestTokensOfOtherAccounts(t *testing.T) {
 		for _, e := range s.events() {
 			if r := e.Request; r != nil && r.ByToken {
 				users = append(users, r.As)
-				if len(r.impliedOfSender()) > 0 || r.refusedSender() {
+				if len(r.impliedOfSender()) > 0 || r.RefusedSender() {
 					t.Errorf("the operator needs rights for %+v", r)
 				}
 			}
