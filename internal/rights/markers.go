@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -178,11 +179,15 @@ func formatMarker(rule rbacv1.PolicyRule, namespace, roleName string) string {
 	return markerName + strings.Join(fields, ",")
 }
 
-// markerValue returns a list in the syntax of a marker, quoted where necessary.
+// numberWithin finds where controller-gen would begin to read a number, which need not end as one.
+var numberWithin = regexp.MustCompile(`(^|[^A-Za-z0-9_])[0-9]`)
+
+// markerValue returns a list in the syntax of a marker, quoted where necessary. A colon is a separator for older versions of
+// controller-gen.
 func markerValue(values []string) string {
 	quoted := make([]string, 0, len(values))
 	for _, value := range values {
-		if value == "" || strings.ContainsAny(value, `,;={}"`+"` ") {
+		if value == "" || strings.ContainsAny(value, `,;:={}"`+"` ") || numberWithin.MatchString(value) {
 			value = fmt.Sprintf("%q", value)
 		}
 		quoted = append(quoted, value)

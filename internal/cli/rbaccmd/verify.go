@@ -44,6 +44,8 @@ func (a verbs) verify(ctx context.Context, o rbacOptions, about *subject, report
 	}
 	result, recording, err := a.rehearse(ctx, o, about, rehearsal{
 		flag: "--verify", with: number(uint64(report.Rights()), "proposed right"), identity: withRoles(identity, roles), command: command,
+		// Some distributions enforce it, and nothing else tries the rights that owner references need.
+		admission: []string{"OwnerReferencesPermissionEnforcement"},
 	})
 	if err != nil {
 		return err
@@ -76,6 +78,7 @@ type rehearsal struct {
 	flag, with string
 	identity   *project.Identity
 	command    []string
+	admission  []string // plugins of the API server
 }
 
 // rehearse runs the operator and its samples on a cluster of its own, and returns the recording of it.
@@ -104,6 +107,7 @@ func (a verbs) rehearse(ctx context.Context, o rbacOptions, about *subject, r re
 	if up.Binary, err = a.ControlPlaneBinary(ctx, false); err != nil {
 		return result, "", err
 	}
+	up.AdmissionPlugins = r.admission
 	cluster, err := a.Start(ctx, up, "Starting a private cluster")
 	if err != nil {
 		return result, "", err

@@ -82,7 +82,7 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 			return err
 		}},
 		{"change the samples", each(func(ctx context.Context, sample *unstructured.Unstructured) error {
-			return change(ctx, objects, sample)
+			return change(ctx, objects, sample, note)
 		})},
 		{"delete the samples", func(ctx context.Context) error {
 			for i, sample := range slices.Backward(placed) {
@@ -205,12 +205,13 @@ func create(ctx context.Context, objects client.Client, sample *unstructured.Uns
 	return objects.Create(ctx, sample.DeepCopy())
 }
 
-// change changes an annotation and, if the API server accepts that, a number in the spec: many operators act only on the latter.
-func change(ctx context.Context, objects client.Client, sample *unstructured.Unstructured) error {
+// change changes an annotation and, if the API server accepts that, a number in the spec: many operators act only on the latter. A
+// sample may be gone, because the operator was done with it, and a webhook may accept no change.
+func change(ctx context.Context, objects client.Client, sample *unstructured.Unstructured, note func(string)) error {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(sample.GroupVersionKind())
 	if err := objects.Get(ctx, client.ObjectKeyFromObject(sample), live); err != nil {
-		return err
+		return client.IgnoreNotFound(err)
 	}
 	spec, _, _ := unstructured.NestedMap(live.Object, "spec")
 	for _, field := range slices.Sorted(maps.Keys(spec)) {
@@ -223,11 +224,21 @@ func change(ctx context.Context, objects client.Client, sample *unstructured.Uns
 			continue
 		}
 		err := objects.Patch(ctx, changed, client.MergeFrom(live))
-		if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
-			return err
+		if !isRefused(err) {
+			return client.IgnoreNotFound(err)
 		}
 	}
-	return objects.Patch(ctx, annotated(live), client.MergeFrom(live))
+	err := client.IgnoreNotFound(objects.Patch(ctx, annotated(live), client.MergeFrom(live)))
+	if isRefused(err) {
+		note(fmt.Sprintf("%s %s could not be changed: %v", sample.GetKind(), sample.GetName(), err))
+		return nil
+	}
+	return err
+}
+
+// isRefused reports whether the API server, or a webhook that it asked, does not accept an object.
+func isRefused(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || isDenied(err)
 }
 
 func annotated(live *unstructured.Unstructured) *unstructured.Unstructured {
