@@ -128,7 +128,10 @@ func (s *Session) applyIdentity(ctx context.Context, round *Round) error {
 	began := time.Now()
 	var objects []*unstructured.Unstructured
 	if identity := s.manifests.identity; identity != nil {
-		objects = slices.Concat(namespaceFor(identity.Namespace, identity.Objects), identity.Objects, identity.Others)
+		objects = slices.Concat(namespaceFor(identity.Namespace, identity.Objects), identity.Objects)
+		if s.Cluster.CallsBack { // elsewhere they may belong to others, or add to the rights of people
+			objects = append(objects, identity.Others...)
+		}
 	}
 	others, err := s.applier.others(ctx)
 	if err != nil {

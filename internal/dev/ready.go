@@ -51,6 +51,7 @@ var (
 	versionIsMissing  = regexp.MustCompile(`server APIs: (?:.*, )?([a-z0-9-]+\.[a-z0-9.-]+)/(v[0-9][a-z0-9]*): the server could not find the requested resource`)
 	watchesNamespaces = regexp.MustCompile(`(?i)\bwatch(?:ing|ed)? (?:only )?namespaces?(?:\(s\))?(?:[^a-z0-9-]|$)(.*)`)
 	loggedValue       = regexp.MustCompile(`^\W*\bnamespaces?"?\s*[:=]\s*(\[[^\]]*\]|"[^"]*"|[^\s"}]*)`)
+	furtherValue      = regexp.MustCompile(`"(?:[a-zA-Z]+\W?)?[nN]amespaces?"\s*:\s*(\[[^\]]*\]|"[^"]*")`)
 	namespaceName     = regexp.MustCompile(`[a-z0-9](?:[a-z0-9-]*[a-z0-9])?`)
 	controllerName    = regexp.MustCompile(`"?controller"?[:=]\s*"?([^",\s}]+)`)
 	// loggerName has the name of the controller in controller-runtime 0.7 to 0.11.
@@ -173,6 +174,12 @@ func wantedIn(line string) (wanted project.Wanted, found bool) {
 func namespacesIn(text string) (names []string) {
 	text = strings.TrimSpace(text)
 	if match := loggedValue.FindStringSubmatch(text); match != nil {
+		text = match[1]
+	} else if _, values, has := strings.Cut(text, "{"); has { // a structured log, with other values before it
+		match := furtherValue.FindStringSubmatch(values)
+		if match == nil {
+			return nil
+		}
 		text = match[1]
 	} else if text, _, _ = strings.Cut(text, " "); strings.EqualFold(text, "all") {
 		return nil

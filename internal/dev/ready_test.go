@@ -119,6 +119,9 @@ func TestMissingKindsAreReadFromTheLog(t *testing.T) {
 
 func TestWatchedNamespacesAreReadFromTheLog(t *testing.T) {
 	for line, want := range map[string][]string{
+		"INFO\tWatching namespace\t{\"controller\": \"x\", \"namespace\": \"a\"}":           {"a"},
+		`INFO watch namespace configured {"watchNamespace": "a"}`:                           {"a"},
+		`INFO watch namespace configured {"controller": "x"}`:                               nil,
 		`INFO setup Watching namespace(s) harbour`:                                          {"harbour"},
 		`{"level":"info","msg":"Watching namespace(s)","namespaces":["harbour","dock-2"]}`:  {"harbour", "dock-2"},
 		"2026-01-01T00:00:00Z\tINFO\tsetup\tWatching namespaces\t{\"namespaces\": \"a,b\"}": {"a", "b"},

@@ -31,6 +31,7 @@ func (o *observer) request(x *exchange) *Request {
 	defer x.sent.release()
 	defer x.got.release()
 	_, r.BytesIn, _ = x.sent.all()
+	x.readDryRun() // a body of unknown length is complete only now
 	if r.Refused() && r.Verb == "create" && r.Resource.Name == "" && !isReview(r.Resource) {
 		if object := x.decodeSent(); object != nil {
 			r.Resource.Name = object.GetName() // the answer has none

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -82,7 +83,11 @@ func IdentityIn(manifests []*unstructured.Unstructured) *Identity {
 	return identity
 }
 
-// otherRoles are the roles among manifests that are not the operator's own, except those in namespaces that may not exist.
+// ofEveryCluster are the ClusterRoles that every cluster has, like those whose names begin with system:.
+var ofEveryCluster = []string{"cluster-admin", "admin", "edit", "view"}
+
+// otherRoles are the roles among manifests that are not the operator's own, except those in namespaces that may not exist. Old
+// manifests may have them in versions that API servers do not serve any more, with the same fields.
 func otherRoles(manifests, own []*unstructured.Unstructured, namespaces map[string]bool) (others []*unstructured.Unstructured) {
 	key := func(role *unstructured.Unstructured) string {
 		return role.GetKind() + " " + role.GetNamespace() + "/" + role.GetName()
@@ -96,10 +101,13 @@ func otherRoles(manifests, own []*unstructured.Unstructured, namespaces map[stri
 			if kind == "Role" {
 				role = withNamespace(role)
 			}
-			if !known[key(role)] && namespaces[role.GetNamespace()] {
-				known[key(role)] = true
-				others = append(others, role)
+			if known[key(role)] || !namespaces[role.GetNamespace()] || slices.Contains(ofEveryCluster, role.GetName()) || strings.HasPrefix(role.GetName(), "system:") {
+				continue
 			}
+			known[key(role)] = true
+			role = role.DeepCopy()
+			role.SetAPIVersion(rbacGroup + "/v1")
+			others = append(others, role)
 		}
 	}
 	return others

@@ -158,7 +158,11 @@ func TestRolesForOthers(t *testing.T) {
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: crew}}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: crew, namespace: harbour}}
+{apiVersion: rbac.authorization.k8s.io/v1beta1, kind: Role, metadata: {name: crew, namespace: harbour}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: view}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "system:node"}}
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: crew, namespace: elsewhere}}
 ---
@@ -171,5 +175,10 @@ func TestRolesForOthers(t *testing.T) {
 	}
 	if got := names(identity.Others); got != "ClusterRole crew, Role harbour/crew" {
 		t.Errorf("the others are %s", got)
+	}
+	for _, role := range identity.Others {
+		if role.GetAPIVersion() != "rbac.authorization.k8s.io/v1" { // API servers serve no other
+			t.Errorf("%s is of %s", role.GetName(), role.GetAPIVersion())
+		}
 	}
 }

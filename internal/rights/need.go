@@ -52,6 +52,8 @@ type Need struct {
 	// write them without having what they grant. unlisted means that it
 	// is the right to escalate, and that a role grants more than is known.
 	mustBind, unlisted bool
+	// mayBindOthers means that it is the right to bind roles whose names come from custom resources.
+	mayBindOthers bool
 }
 
 // reach is where a right is needed: the places of all requests, and of all writes that imply it.

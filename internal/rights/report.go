@@ -25,6 +25,19 @@ type Granted struct {
 	Bound []string
 	// Notes name what could not be read.
 	Notes []string
+	// Assumed is the namespace of rules that hold where the operator runs, if that was not known when they were read.
+	Assumed string
+}
+
+// in returns the rules for an operator that runs in a namespace.
+func (g *Granted) in(own string) []Rule {
+	rules := slices.Clone(g.Rules)
+	for i := range rules {
+		if g.Assumed != "" && rules[i].Namespace == g.Assumed {
+			rules[i].Namespace = own
+		}
+	}
+	return rules
 }
 
 // Options holds facts about an operator that are not in its recordings.
@@ -134,7 +147,7 @@ type comparison struct {
 
 // Compare compares the observed requests with the granted rights.
 func Compare(o *Observed, granted Granted, options Options) *Report {
-	c := &comparison{rules: granted.Rules, ungranted: granted.Source == ""}
+	c := &comparison{ungranted: granted.Source == ""}
 	c.Report = &Report{Identity: o.Identity, Granted: granted.Source, Findings: []Finding{}, Notes: slices.Clone(granted.Notes)}
 	for _, r := range o.Recordings {
 		source := Source{Name: r.Name, Began: r.Header.Began, Identity: r.Header.Identity, Cut: r.Cut}
@@ -149,6 +162,8 @@ func Compare(o *Observed, granted Granted, options Options) *Report {
 	if own == "" {
 		own, _, _ = lens.ServiceAccount(o.Identity)
 	}
+	own = cmp.Or(own, granted.Assumed)
+	c.rules = granted.in(own)
 	s := newScopes(o, own, options)
 	s.escalates = c.escalates(o, s)
 	s.binds = c.ungranted || !slices.ContainsFunc(o.needs(s), c.lacksBind)
@@ -318,7 +333,13 @@ func (c *comparison) remark(o *Observed, s *scopes) {
 		}
 	}
 	if o.asOthers > 0 {
-		note("%s sent as another user: the rights of that user are not part of the proposal, only the right to impersonate it", were(o.asOthers))
+		note("%s sent as another user: the rights of that user are not part of the proposal, only the right to impersonate it or to request its token", were(o.asOthers))
+	}
+	for _, n := range c.Needs {
+		if n.Proposed && n.mayBindOthers {
+			note("bind on %s is limited to %s: the roles of other custom resources have other names, which must be added, or the right must be left without names",
+				n.Object(), strings.Join(n.Names, ", "))
+		}
 	}
 	c.remarkRoles(note)
 	if s.everywhere != nil && !c.ungranted {

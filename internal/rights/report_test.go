@@ -269,3 +269,14 @@ func TestAnAdministratorGetsNoEscalate(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 }
+
+// A chart does not say where it is installed.
+func TestRulesOfAnUnknownNamespace(t *testing.T) {
+	rules := []Rule{{Namespace: "default"}, {Namespace: "elsewhere"}, {}}
+	for assumed, want := range map[string]string{"default": "ops", "": "default"} {
+		got := (&Granted{Rules: rules, Assumed: assumed}).in("ops")
+		if got[0].Namespace != want || got[1].Namespace != "elsewhere" || got[2].Namespace != "" {
+			t.Errorf("assumed %q: got %v", assumed, got)
+		}
+	}
+}

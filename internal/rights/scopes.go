@@ -222,7 +222,8 @@ func (s *scopes) names(n *Need) []string {
 // boundNames returns the names of the roles that the operator binds, and explains if others may have to be added.
 func (s *scopes) boundNames(n *Need, e *Evidence) []string {
 	names := slices.Sorted(maps.Keys(e.Names))
-	if slices.ContainsFunc(names, s.o.facts.isNamedAfter) || s.incomplete {
+	n.mayBindOthers = slices.ContainsFunc(names, s.o.facts.isNamedAfter)
+	if n.mayBindOthers || s.incomplete {
 		n.because("limited to the roles that were bound, because a right to bind any role is a right to do anything; a custom resource may lead to others, which must be added")
 	}
 	return names

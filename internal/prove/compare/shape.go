@@ -138,9 +138,8 @@ var (
 	backends = regexp.MustCompile(`^(subsets|endpoints)\[.*\.(nodeName|zone|targetRef)$`)
 	// handled are other names for observedGeneration. Further numbers may be generations of other objects.
 	handled = regexp.MustCompile(`^(last)?(Observed|[rR]econciled|[pP]rocessed|[hH]andled|[sS]een|[sS]ynced)Generation$`)
-	// aNode is a simulated node, and nodeFields are where objects say on which one something runs: any node will do.
-	aNode      = regexp.MustCompile(`^node-\d+$`)
-	nodeFields = regexp.MustCompile(`(?i)(^|[^a-z])(node|host|node-?name|host-?name|selected-node)$`)
+	// aNode is a simulated node in a text: any node will do, unless the scenario names it.
+	aNode = regexp.MustCompile(`\bnode-\d+\b`)
 	// replicaSet is how a Deployment names one of its own, and ipv4 an address in a text.
 	replicaSet  = regexp.MustCompile(`ReplicaSet "([a-z0-9.-]+)-[a-z0-9]+"`)
 	ipv4        = regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b`)
@@ -262,8 +261,13 @@ func (f *flattening) leaf(path, name string, value any) string {
 			return "(address)"
 		})
 	}
-	if aNode.MatchString(text) && nodeFields.MatchString(name) {
-		return "(node)"
+	if !strings.HasPrefix(path, "metadata.name") && !strings.HasPrefix(path, "metadata.labels.") {
+		text = aNode.ReplaceAllStringFunc(text, func(node string) string {
+			if slices.Contains(f.known, node) {
+				return node
+			}
+			return "(node)"
+		})
 	}
 	if slices.Contains(f.known, text) && name != "clusterIP" && !strings.HasPrefix(path, "spec.clusterIPs[") { // which are allocated
 		return text
@@ -271,7 +275,7 @@ func (f *flattening) leaf(path, name string, value any) string {
 	return normalize(text)
 }
 
-// Texts returns the addresses and times in a value. Where they occur in a scenario, they were chosen and not allocated, so the same
+// Texts returns the addresses, times and nodes in a value. Where they occur in a scenario, they were chosen and not allocated, so the same
 // texts in other objects must be compared.
 func Texts(value any) (found []string) {
 	switch v := value.(type) {
@@ -287,7 +291,7 @@ func Texts(value any) (found []string) {
 		if isTime(v) || isAddress(v) {
 			return []string{v}
 		}
-		return ipv4.FindAllString(v, -1)
+		return append(ipv4.FindAllString(v, -1), aNode.FindAllString(v, -1)...)
 	}
 	return found
 }

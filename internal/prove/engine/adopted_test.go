@@ -88,3 +88,33 @@ func TestReplaysOfPlansThatWereReplaced(t *testing.T) {
 		t.Errorf("got %+v after %d runs", f, g.ran)
 	}
 }
+
+// TestPlansThatCannotBeJudged make room for others, and do not confirm what was refuted.
+func TestPlansThatCannotBeJudged(t *testing.T) {
+	a, b, c := crashAt("a"), crashAt("b"), crashAt("c")
+	g := gathered(a, b, c)
+	g.campaign.o.Operator.Project = &project.Project{Name: "ship"}
+	show := func(p *Plan) { g.add(&outcome{plan: p, wrong: []*Observation{missing("Deployment")}}) }
+	for _, p := range []*Plan{a, b, c} {
+		show(p)
+	}
+	f := g.findings[g.order[0]]
+	for range mostReplays {
+		g.add(&outcome{plan: g.next(true), skipped: "the moment did not come again"})
+	}
+	if f.plan != b {
+		t.Fatalf("the next plan is %v", f.plan)
+	}
+	for range confirmations {
+		g.add(&outcome{plan: g.next(true)})
+	}
+	if f.plan != c {
+		t.Fatalf("the next plan is %v", f.plan)
+	}
+	for range mostReplays {
+		g.add(&outcome{plan: g.next(true), skipped: "the moment did not come again"})
+	}
+	if all := g.result(built{}, false).Report; !all.Findings[0].Flaky {
+		t.Errorf("got %+v", all.Findings[0])
+	}
+}

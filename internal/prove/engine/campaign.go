@@ -140,6 +140,9 @@ type campaign struct {
 	undisturbedRuns int
 	// installs says that runs begin with the installation of the operator, because their clusters have another release of it.
 	installs bool
+	// moves is how often the scenario was moved to another namespace, and mayMove whether it still can be.
+	moves   int
+	mayMove bool
 	// watchLate means that the world can only be seen while the operator runs, because it converts.
 	watchLate bool
 	// freshMask is what a fresh start with the specs of the scenario changes; nil until that is needed.
@@ -245,7 +248,9 @@ func (c *campaign) tell(p Progress) {
 // learnWithKinds learns, and again with the CRDs of kinds that the operator is found to lack, or in a namespace that it watches.
 func (c *campaign) learnWithKinds(ctx context.Context) ([]*Observation, error) {
 	for {
+		c.mayMove = true
 		wrong, err := c.learn(ctx)
+		c.mayMove = false // what comes later uses the namespace of the first runs
 		var lacks *dev.LackingError
 		var elsewhere *elsewhereError
 		switch {
@@ -289,7 +294,9 @@ func (c *campaign) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	c.follow(c.operator.Watches())
+	if c.moves == 0 {
+		c.follow(c.operator.Watches())
+	}
 	if err := ensureNamespace(ctx, objects, c.o.Namespace); err != nil {
 		return err
 	}

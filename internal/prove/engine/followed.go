@@ -254,7 +254,8 @@ func isUnhealthy(subjects []*unstructured.Unstructured, m *made) bool {
 			return false
 		}
 		status, _ := apply.Status(object)
-		return status != "Current"
+		waits, _ := unfinished(object)
+		return status != "Current" || waits != "" || conditionOf(object, "Available") == "False"
 	})
 }
 

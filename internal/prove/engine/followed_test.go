@@ -20,6 +20,36 @@ import (
 )
 
 // TestUnfollowed has what is said about an object that a change did not reach.
+func TestConditionsThatAreTrouble(t *testing.T) {
+	for _, test := range []struct {
+		kind, want, got string
+		trouble         bool
+	}{
+		{"Stalled", "absent", "True", true},
+		{"Ready", "True", "absent", false},
+		{"ClusterAvailable", "True", "absent", false},
+		{"SpecAccepted", "True", "absent", true},
+		{"SpecAccepted", "True", "Unknown", true},
+		{"Paused", "absent", "Unknown", false},
+	} {
+		d := compare.Difference{Path: "status.conditions[" + test.kind + "].status", Want: test.want, Got: test.got}
+		if got := saysTrouble(d); got != test.trouble {
+			t.Errorf("%s from %s to %s: %t", test.kind, test.want, test.got, got)
+		}
+	}
+}
+
+func TestPhasesAreUnhealthy(t *testing.T) {
+	subjects := []*unstructured.Unstructured{frigate()}
+	for status, want := range map[string]bool{`{phase: Ready}`: false, `{phase: Pending}`: true, `{conditions: [{type: Available, status: "False"}]}`: true} {
+		live := read(t, "{apiVersion: sea.example.com/v1, kind: Frigate, metadata: {name: victory, namespace: default}, status: "+status+"}")
+		key := world.Key{Group: "sea.example.com", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "victory"}
+		if got := isUnhealthy(subjects, &made{state: world.State{key: live}}); got != want {
+			t.Errorf("%s: %t", status, got)
+		}
+	}
+}
+
 func TestUnfollowed(t *testing.T) {
 	const object = "Service default/web"
 	before := compare.Fields{"spec.port": "80", "data.old": "1", "spec.type": "ClusterIP"}

@@ -79,14 +79,14 @@ func (f *finding) isFlaky(broken, interrupted bool) bool {
 	switch {
 	case f.Again >= confirmations:
 		return false
-	case f.isRefuted(): // whatever other runs showed
+	case f.isRefuted(), f.adopted > 0: // whatever other runs showed
 		return true
 	case len(f.Runs) > confirmations:
 		return false
 	case broken: // what was seen may come from there
 		return true
 	case f.Replays == 0:
-		return !interrupted || f.adopted > 0 // else the user did not want to wait for it
+		return !interrupted // else the user did not want to wait for it
 	}
 	return f.Replays > f.Again
 }
@@ -289,9 +289,13 @@ func (g *gathering) add(result *outcome) {
 	}
 }
 
-// adopt lets the next run that shows a finding be tried again, if there was none before or it was refuted.
+// isUndecided reports whether the replays of a plan said nothing, and there are no more of them.
+func (f *finding) isUndecided() bool { return f.Replays == 0 && f.queued >= mostReplays }
+
+// adopt lets the next run that shows a finding be tried again, if there was none before, or it was refuted or could not be judged.
 func (g *gathering) adopt(f *finding) {
-	if len(f.others) == 0 || f.plan != nil && (!f.isRefuted() || f.adopted >= mostAdopted) {
+	isUndecided := f.isUndecided() && !slices.Contains(g.again, f.plan)
+	if len(f.others) == 0 || f.plan != nil && (!f.isRefuted() && !isUndecided || f.adopted >= mostAdopted) {
 		return
 	}
 	if f.plan != nil {

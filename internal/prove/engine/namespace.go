@@ -26,14 +26,18 @@ func (e *elsewhereError) Error() string {
 
 // isElsewhere reports whether the scenario has to move, because the operator watches only these namespaces.
 func (c *campaign) isElsewhere(watched []string) bool {
-	return c.o.Move != nil && len(watched) > 0 && !slices.Contains(watched, c.o.Namespace)
+	return c.o.Move != nil && c.moves < mostMoves && len(watched) > 0 && !slices.Contains(watched, c.o.Namespace)
 }
 
-// follow moves the scenario to a namespace that the operator watches. Once is enough: its log says more than its environment.
+// mostMoves is once because of the operator's environment, and once because of its log, which says more.
+const mostMoves = 2
+
+// follow moves the scenario to a namespace that the operator watches.
 func (c *campaign) follow(watched []string) {
 	if !c.isElsewhere(watched) {
 		return
 	}
+	c.moves++
 	if say := c.o.Operator.Say; say != nil {
 		say(fmt.Sprintf("the operator watches only %s; objects that set no namespace are applied to %s", strings.Join(watched, ", "), watched[0]))
 	}

@@ -28,3 +28,17 @@ func TestNamespacesThatTheOperatorWatches(t *testing.T) {
 		}
 	}
 }
+
+// TestAScenarioIsNotMovedToAndFro has an operator whose environment and log do not agree.
+func TestAScenarioIsNotMovedToAndFro(t *testing.T) {
+	c := &campaign{o: Options{Namespace: "default"}}
+	moves := 0
+	c.o.Move = func(string) { moves++ }
+	for range 3 {
+		c.follow([]string{"harbour"}) // its environment
+		c.follow([]string{"sea"})     // its log
+	}
+	if moves != mostMoves || c.o.Namespace != "sea" || c.isElsewhere([]string{"harbour"}) {
+		t.Errorf("it was moved %d times, to %s", moves, c.o.Namespace)
+	}
+}

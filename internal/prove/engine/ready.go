@@ -17,8 +17,14 @@ import (
 // phaseFields are where a status has a phase.
 var phaseFields = []string{"phase", "state"}
 
-// readyPhases are those of a custom resource that has all that it needs.
-var readyPhases = []string{"ready", "running", "healthy", "active", "available", "online", "succeeded", "success", "successful", "complete", "completed"}
+// readyPhases are those of a custom resource that has all that it needs. Running may only be the phase of a pod, or of a job at work.
+var readyPhases = []string{"ready", "healthy", "available", "online"}
+
+// unfinishedPhases are how the phases begin of a custom resource that is not what it should be.
+var unfinishedPhases = []string{
+	"pending", "creat", "init", "provision", "progress", "inprogress", "in progress", "updat", "upgrad", "deploying", "install", "scal", "wait", "reconcil",
+	"start", "config", "bootstrap", "delet", "terminat", "fail", "error", "degraded", "unhealthy", "notready", "not ready", "unknown",
+}
 
 // phaseOf returns the phase of a custom resource without a condition Ready or Available, and its field; empty if there is none. Types
 // in lower case may be a history of phases, in which each of them is true.
@@ -34,6 +40,11 @@ func phaseOf(object *unstructured.Unstructured) (field, phase string) {
 	return "", ""
 }
 
+func isUnfinishedPhase(phase string) bool {
+	phase = strings.ToLower(phase)
+	return slices.ContainsFunc(unfinishedPhases, func(begin string) bool { return strings.HasPrefix(phase, begin) }) && phase != "installed" && phase != "configured" && phase != "initialized"
+}
+
 func isReadyPhase(phase string) bool { return slices.Contains(readyPhases, strings.ToLower(phase)) }
 
 // unfinished says that a custom resource is not finished, and why; empty if it is, or says nothing about it.
@@ -41,7 +52,7 @@ func unfinished(object *unstructured.Unstructured) (status, why string) {
 	if status, message := apply.Status(object); status == "InProgress" || status == "Terminating" {
 		return status, message
 	}
-	if field, phase := phaseOf(object); phase != "" && !isReadyPhase(phase) {
+	if field, phase := phaseOf(object); isUnfinishedPhase(phase) {
 		return "InProgress", field + " is " + phase
 	}
 	return "", ""

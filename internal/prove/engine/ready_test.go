@@ -23,12 +23,14 @@ func TestWhatCustomResourcesSay(t *testing.T) {
 		"one that is false":               {`{conditions: [{type: Ready, status: "False"}]}`, false, false, true},
 		"that it is available":            {`{conditions: [{type: Available, status: "True"}]}`, true, false, false},
 		"that it is degraded":             {`{conditions: [{type: Ready, status: "True"}, {type: Degraded, status: "True"}]}`, false, true, false},
-		"a phase":                         {`{phase: Running}`, true, true, false},
+		"a phase":                         {`{phase: Healthy}`, true, true, false},
+		"one that a pod may have":         {`{phase: Running}`, false, false, false},
+		"another word":                    {`{phase: Deployed}`, false, false, false},
 		"a state":                         {`{state: ready}`, true, true, false},
 		"a phase on the way":              {`{phase: Creating}`, false, false, true},
 		"a state that is an error":        {`{state: error}`, false, false, true},
-		"a phase that is degraded":        {`{phase: Running, conditions: [{type: Degraded, status: "True"}]}`, false, true, false},
-		"a phase of another generation":   {`{phase: Running, observedGeneration: 1}`, true, false, true},
+		"a phase that is degraded":        {`{phase: Ready, conditions: [{type: Degraded, status: "True"}]}`, false, true, false},
+		"a phase of another generation":   {`{phase: Ready, observedGeneration: 1}`, true, false, true},
 		"a phase beside other conditions": {`{phase: Pending, conditions: [{type: PodsReady, status: "True"}]}`, false, false, true},
 		"a phase beside a condition":      {`{phase: Provisioned, conditions: [{type: Ready, status: "True"}]}`, true, true, false},
 		"a history of states":             {`{state: initializing, conditions: [{type: ready, status: "True"}, {type: initializing, status: "True"}]}`, false, false, true},
@@ -44,7 +46,7 @@ func TestWhatCustomResourcesSay(t *testing.T) {
 
 // TestPhasesThatAreWrong has a custom resource whose pod is not ready.
 func TestPhasesThatAreWrong(t *testing.T) {
-	for phase, wrong := range map[string]bool{"Running": true, "Pending": false} {
+	for phase, wrong := range map[string]bool{"Ready": true, "Running": false, "Pending": false} {
 		subject, pod := frigate(), podOf("Frigate")
 		subject.SetUID("u1")
 		subject.Object["status"] = map[string]any{"phase": phase}
@@ -59,7 +61,7 @@ func TestPhasesThatAreWrong(t *testing.T) {
 			t.Errorf("%s: %v", phase, found)
 		}
 		for _, o := range found {
-			if o.Got != "Running" || o.Want != "not Running, because Pod is not ready" || o.Fields[0] != "status.phase" {
+			if o.Got != "Ready" || o.Want != "not Ready, because Pod is not ready" || o.Fields[0] != "status.phase" {
 				t.Errorf("%s: %+v", phase, o)
 			}
 		}

@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -43,13 +44,16 @@ func (r *run) reports(ctx context.Context, step int, now, fresh *made, found *di
 	}), nil
 }
 
+// aboutReadiness are conditions that are not true while an operator is at work, or for ever if it is stuck.
+var aboutReadiness = regexp.MustCompile(`(?i)ready|available|progress|healthy|reconcil|running|initialized|complete`)
+
 // saysTrouble reports whether a condition or a phase, which a fresh start does not have, says that something does not work. One that is
-// only not ready, or still at work, does not: it may stay so.
+// only not ready, or still at work, does not: it may stay so. A condition such as Accepted, which is not true any more, does.
 func saysTrouble(d compare.Difference) bool {
 	word := d.Got
 	if kind, is := strings.CutPrefix(d.Path, "status.conditions["); is {
 		if d.Got != "True" {
-			return false
+			return d.Want == "True" && !aboutReadiness.MatchString(kind)
 		}
 		word = strings.TrimSuffix(kind, "].status")
 	}

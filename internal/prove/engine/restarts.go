@@ -132,8 +132,11 @@ func (r *run) afterRestart(ctx context.Context, i int, differences func(compare.
 
 // failsRestarted reports whether an operator is stuck that was started at the end of a step, although it is not stuck there
 // otherwise, and at no such error in other steps.
+//
+// A timer may lead to the same error a little later. It was waited for at the end of one step only.
 func (c *campaign) failsRestarted(step int, over rested) bool {
-	return over.stuck && !over.busy && !c.reference[step].rested.stuck && !c.failsAsUndisturbed(over)
+	before := c.reference[step].rested
+	return over.stuck && !over.busy && !before.stuck && (!before.timer || step+1 == c.fullest()) && !c.failsAsUndisturbed(over)
 }
 
 func failsEachTime(over rested) string {

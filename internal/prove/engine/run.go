@@ -120,7 +120,7 @@ func (c *campaign) newRun(ctx context.Context, from string, withOperator bool) (
 	if withOperator {
 		err = r.startOperator(ctx)
 	}
-	if withOperator && err == nil && len(c.reference) == 0 { // what comes later uses the namespace of the first runs
+	if withOperator && err == nil && c.mayMove && len(c.reference) == 0 {
 		if watched := r.operator.Watches(); c.isElsewhere(watched) {
 			err = &elsewhereError{watched}
 		}

@@ -175,8 +175,12 @@ func (r *run) awaitTimer(ctx context.Context) (timed, error) {
 		return nil, nil
 	}
 	before, since := r.shape(), r.lens.Stream().Last()
-	if _, err := r.settleAfter(ctx, due); err != nil {
+	over, err := r.settleAfter(ctx, due)
+	if err != nil {
 		return nil, err
+	}
+	if over.stuck {
+		r.campaign.learnFailing(over.failing) // a restart only shows it earlier
 	}
 	if err := r.lens.Flush(ctx); err != nil {
 		return nil, err

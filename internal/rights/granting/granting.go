@@ -94,8 +94,8 @@ func (g *Grants) grantedBy(found *project.Project, against string) (granted righ
 		for _, chart := range charts {
 			if granted.Source == "" {
 				take(chart.Granted)
-				if granted.Source != "" {
-					g.Options.Namespace = namespace
+				if granted.Source != "" && g.Options.Namespace == "" {
+					granted.Assumed = namespace
 				}
 			} else if chart.Source != "" {
 				notes = append(notes, chart.Source+" is not compared: the project has several charts")

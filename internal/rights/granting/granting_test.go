@@ -73,8 +73,8 @@ roleRef:
 `,
 	}
 	grants := read(t, chart, Auto)
-	if rules := grants.Granted.Rules; len(rules) != 1 || rules[0].Namespace != "default" || grants.Options.Namespace != "default" {
-		t.Errorf("got %v, and the operator is in %q", rules, grants.Options.Namespace)
+	if rules := grants.Granted.Rules; len(rules) != 1 || rules[0].Namespace != "default" || grants.Granted.Assumed != "default" || grants.Options.Namespace != "" {
+		t.Errorf("got %v, assumed is %q, and the operator is in %q", rules, grants.Granted.Assumed, grants.Options.Namespace)
 	}
 	// Without rules to compare with, recordings show where the operator is.
 	delete(chart, "chart/templates/role.yaml")
