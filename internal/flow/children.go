@@ -143,7 +143,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 			return Refused(err)
 		}
 	}
-	onlyMoved := len(found.moved) > 0
+	onlyMoved, injected := len(found.moved) > 0, found.injected
 	// The second round is for children whose managed fields were cleared: only the first apply makes the server record
 	// which fields are not ours.
 	for range 2 {
@@ -155,7 +155,6 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 		if err := p.patch(ctx, object, desired); err != nil {
 			return p.replaceIfImmutable(ctx, object, desired, write, err)
 		}
-		change += p.missing(object, desired, found.injected)
 		if found = p.drift(object, desired); len(found.added) == 0 {
 			break
 		}
@@ -170,6 +169,7 @@ func (p *Pass) apply(ctx context.Context, object client.Object, desired *desired
 		}
 	}
 	written()
+	change += p.missing(object, desired, injected)
 	if reason.repairing {
 		p.repairs = append(p.repairs, change)
 	} else {
