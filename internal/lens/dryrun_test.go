@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 )
 
-// TestDryRunsOfDeletions are requested in the body, as client-go does it. Faults are told before they decide.
+// TestDryRunsOfDeletions has requests with the option in the body, where client-go puts it. Faults must see it before they decide.
 func TestDryRunsOfDeletions(t *testing.T) {
 	t.Parallel()
 	dry, wet := &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, &metav1.DeleteOptions{}

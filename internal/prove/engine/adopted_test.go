@@ -29,7 +29,7 @@ func TestOtherPlansTakeThePlaceOfRefutedOnes(t *testing.T) {
 		"the fourth is too late":           {[]string{"chance", "chance", "chance", "steady"}, false, false, "0 of 2 chance, flaky"},
 		"none is":                          {[]string{"chance", "chance", "chance", "chance", "chance"}, false, false, "0 of 2 chance, flaky"},
 		"the first is":                     {[]string{"steady", "chance"}, false, false, "2 of 2 steady"},
-		"nobody waits for the second":      {[]string{"chance", "steady"}, true, true, "0 of 0 steady, flaky"},
+		"interrupted before the second":    {[]string{"chance", "steady"}, true, true, "0 of 0 steady, flaky"},
 	} {
 		var plans []*Plan
 		for i, kind := range test.plans {
