@@ -41,7 +41,7 @@ type Options struct {
 	Dir     string
 	Env     []string
 	Log     io.Writer
-	// Recording is the file to write, with this header.
+	// Recording is the file to write, with this header, whose Identity is the user that Upstream acts as.
 	Recording string
 	Header    lens.Header
 	Quiet     time.Duration
@@ -119,7 +119,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	if o.Patience == 0 {
 		o.Patience = DefaultPatience
 	}
-	proxy, err := lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: o.Upstream, Namespace: o.Namespace})
+	proxy, err := lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: o.Upstream, User: o.Header.Identity, Namespace: o.Namespace})
 	if err != nil {
 		return result, err
 	}
