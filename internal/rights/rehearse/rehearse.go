@@ -185,7 +185,7 @@ func (s *stage) perform(parent context.Context, act Act) (Outcome, error) {
 		case <-s.watching.active:
 			quiet.Reset(s.Quiet)
 		case <-quiet.C:
-			settled = s.watching.started() && !s.mayBegin()
+			settled = s.hasSettled(time.Now())
 			quiet.Reset(s.Quiet)
 		case <-s.operator.Lacks():
 			again, err := s.complete(parent, act)
@@ -230,6 +230,11 @@ func (s *stage) complete(ctx context.Context, act Act) (again bool, err error) {
 		return again, fmt.Errorf("%s: starting the operator again with the kinds that it needs: %w", act.Name, err)
 	}
 	return again, nil
+}
+
+// hasSettled reports whether an operator that is quiet has finished.
+func (s *stage) hasSettled(now time.Time) bool {
+	return s.watching.started() && !s.mayBegin() && !s.watching.awaitsOwners(now)
 }
 
 // mayBegin reports whether an operator that is quiet has not begun its work, and nothing is known that keeps it from that. Being
