@@ -57,7 +57,7 @@ func (s *Session) throughLens(ctx context.Context, kubeconfig []byte) ([]byte, e
 		return nil, fmt.Errorf("reading the operator's kubeconfig: %w", err)
 	}
 	if s.lens != nil {
-		if err := s.lens.proxy.Forward(config); err != nil {
+		if err := s.lens.proxy.Forward(config, userOf(s.manifests.identity)); err != nil {
 			return nil, err
 		}
 		return s.lens.proxy.Kubeconfig()
@@ -66,7 +66,7 @@ func (s *Session) throughLens(ctx context.Context, kubeconfig []byte) ([]byte, e
 	if err != nil {
 		return nil, fmt.Errorf("reading the operator's kubeconfig: %w", err)
 	}
-	proxy, err := lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: config, Namespace: namespace})
+	proxy, err := lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: config, User: userOf(s.manifests.identity), Namespace: namespace})
 	if err != nil {
 		return nil, err
 	}

@@ -296,8 +296,15 @@ func (s *Session) readManifests(ctx context.Context) (m manifests, err error) {
 	m.definitions = append(m.definitions, s.externalDefinitions(ctx)...)
 	m.all, m.identity = all, project.IdentityIn(all)
 	m.env = environmentIn(all, m.identity)
-	if c, found := containerIn(all, m.identity); found && s.Project.ReadsHostname() {
-		m.hostname = cmp.Or(lastValue(m.env, "HOSTNAME"), hostnameOf(c.podName()))
-	}
+	m.hostname = s.hostname(m)
 	return m, nil
+}
+
+// hostname returns the name of the operator's pod if the code reads the name of its host, and otherwise nothing.
+func (s *Session) hostname(m manifests) string {
+	c, found := containerIn(m.all, m.identity)
+	if !found || !s.Project.ReadsHostname() {
+		return ""
+	}
+	return cmp.Or(lastValue(m.env, "HOSTNAME"), hostnameOf(c.podName()))
 }

@@ -49,7 +49,7 @@ var (
 	resourceIsMissing = regexp.MustCompile(`could not find the requested resource \((?:get|post) ([a-z0-9-]+)\.([a-z0-9.-]+)\)`)
 	// versionIsMissing is the message of controller-runtime 0.15 and 0.16, which look up a whole version.
 	versionIsMissing  = regexp.MustCompile(`server APIs: (?:.*, )?([a-z0-9-]+\.[a-z0-9.-]+)/(v[0-9][a-z0-9]*): the server could not find the requested resource`)
-	watchesNamespaces = regexp.MustCompile(`(?i)\bwatch(?:ing|ed)? (?:only )?namespaces?(?:\(s\))?(?:[^a-z0-9-]|$)(.*)`)
+	watchesNamespaces = regexp.MustCompile(`(?i)\bwatch(ing|ed)? (?:only )?namespaces?(?:\(s\))?(?:[^a-z0-9-]|$)(.*)`)
 	loggedValue       = regexp.MustCompile(`^\W*\bnamespaces?"?\s*[:=]\s*(\[[^\]]*\]|"[^"]*"|[^\s"}]*)`)
 	furtherValue      = regexp.MustCompile(`"(?:[a-zA-Z]+\W?)?[nN]amespaces?"\s*:\s*(\[[^\]]*\]|"[^"]*")`)
 	namespaceName     = regexp.MustCompile(`[a-z0-9](?:[a-z0-9-]*[a-z0-9])?`)
@@ -98,7 +98,7 @@ func (r *readiness) read(line string) {
 		r.denied = true
 	}
 	if match := watchesNamespaces.FindStringSubmatch(line); match != nil {
-		r.watched = namespacesIn(match[1])
+		r.watched = namespacesIn(match[2], strings.EqualFold(match[1], "ing"))
 	}
 	switch {
 	case workersStart.MatchString(line):
@@ -165,22 +165,24 @@ func wantedIn(line string) (wanted project.Wanted, found bool) {
 	return wanted, false
 }
 
-// namespacesIn reads names from the end of a line, as text, JSON or key and value:
+// namespacesIn reads names from the end of a line, as text, JSON or key and value. A name before other values counts only after
+// "watching namespace": "watch namespace configured" names none.
 //
 //	a,b
+//	a {"version": "1"}
 //	","namespaces":["a","b"]}
 //	{"namespace": "a"}
 //	namespaces=a
-func namespacesIn(text string) (names []string) {
+func namespacesIn(text string, watching bool) (names []string) {
 	text = strings.TrimSpace(text)
 	if match := loggedValue.FindStringSubmatch(text); match != nil {
 		text = match[1]
-	} else if _, values, has := strings.Cut(text, "{"); has { // a structured log, with other values before it
-		match := furtherValue.FindStringSubmatch(values)
-		if match == nil {
+	} else if before, values, has := strings.Cut(text, "{"); has { // a structured log, with other values before it
+		if match := furtherValue.FindStringSubmatch(values); match != nil {
+			text = match[1]
+		} else if text = strings.TrimSpace(before); !watching || text == "all" || namespaceName.FindString(text) != text {
 			return nil
 		}
-		text = match[1]
 	} else if text, _, _ = strings.Cut(text, " "); strings.EqualFold(text, "all") {
 		return nil
 	}

@@ -68,6 +68,7 @@ func (s *Session) restart(ctx context.Context, round *Round, todo *work) error {
 	if s.builder.built == (digest{}) {
 		return errors.New("no binary has been built yet")
 	}
+	s.manifests.hostname = s.hostname(s.manifests) // the code may have changed since the manifests were read
 	kubeconfig, err := s.writeKubeconfig(ctx)
 	if err != nil {
 		return err

@@ -226,6 +226,23 @@ echo unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERN
 	expectRound(t, s.do(t.Context(), workRestart, Round{}), steps, state)
 }
 
+// Code that is saved during a session may begin to read the name of its host. The manifests are not read again for that.
+func TestCodeThatBeginsToReadTheHostname(t *testing.T) {
+	s := scriptSession(t, nil, `echo "$HOSTNAME" > hostname; echo Starting workers; exec sleep 600`)
+	s.Env = append(s.Env, "HOSTNAME=laptop")
+	s.manifests.all = []*unstructured.Unstructured{object(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: boat}, spec: {template: {spec: {containers: [{name: manager}]}}}}")}
+	for _, code := range []struct{ main, want, step string }{
+		{"package main\n\nfunc main() {}\n", "laptop\n", "restart: started"},
+		{"package main\n\nimport \"os\"\n\nfunc main() { _, _ = os.Hostname() }\n", "boat\n", "restart: restarted"},
+	} {
+		write(t, s.Project.Dir, map[string]string{"main.go": code.main})
+		expectRound(t, s.do(t.Context(), workRestart, Round{}), []string{code.step}, string(reconciling))
+		if got, err := os.ReadFile(filepath.Join(s.Project.Dir, "hostname")); err != nil || string(got) != code.want {
+			t.Errorf("the name of the host is %q, %v", got, err)
+		}
+	}
+}
+
 // An operator without a service account has all rights, and its recording says so.
 func TestRecordingOfAnAdministrator(t *testing.T) {
 	s := scriptSession(t, nil, "echo Starting workers; exec sleep 600")

@@ -40,7 +40,7 @@ type Request struct {
 
 	UserAgent    string `json:"userAgent,omitempty"`
 	FieldManager string `json:"fieldManager,omitempty"`
-	// As is the user that is impersonated. ByToken means that the request has a token of a service account, which the
+	// As is the user that is impersonated. ByToken means that the request has a token of another service account, which the
 	// operator requested before: As is that account, unless it impersonates another user.
 	As      string `json:"as,omitempty"`
 	ByToken bool   `json:"byToken,omitempty"`

@@ -30,6 +30,7 @@ type upstream struct {
 	// streams shares connections between requests; upgrades needs HTTP/1.1.
 	streams, upgrades http.RoundTripper
 	impersonates      bool
+	user              string // the name of the identity; empty if it is unknown
 	// anonymous is the same API server without the identity, for clients that have a token of their own.
 	anonymous *upstream
 }
@@ -76,6 +77,7 @@ func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 // ServeHTTP implements http.Handler.
 func (l *Lens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	to, user := l.upstream.Load(), ""
+	ofIdentity := true // its rights are used
 	if !l.isClient(r) {
 		if user = l.tokens.userOf(r); user == "" {
 			l.strangers.Add(1)
@@ -83,12 +85,15 @@ func (l *Lens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				"this proxy serves one operator and accepts only the credential in its kubeconfig, and tokens of service accounts that were requested with it"), nil)
 			return
 		}
-		to = to.anonymous
+		to, ofIdentity = to.anonymous, user == to.user
 	}
 	l.usedOnce.Do(func() { close(l.used) })
 	x := &exchange{lens: l, to: to, began: time.Now(), Call: Call{Request: describe(r)}}
 	x.Request.ID = l.lastID.Add(1)
-	x.Request.ByToken, x.Request.As = user != "", cmp.Or(x.Request.As, user)
+	x.keepsToken = user != ""
+	if !ofIdentity {
+		x.Request.ByToken, x.Request.As = true, cmp.Or(x.Request.As, user)
+	}
 	if to.impersonates && hasImpersonation(r.Header) {
 		// The server would combine the header with the impersonation of the identity, and would give the client the
 		// rights of any user that it names.
@@ -116,6 +121,7 @@ type exchange struct {
 	asOf                     string // the resource version that Faults set for a list; empty for the client's own
 	requestType              string
 	upgraded                 bool // the answer was to switch protocols
+	keepsToken               bool // the client's own token goes to the API server
 
 	// delivered are the objects of a list that fills a cache. They belong to the observer.
 	delivered []*Delivery
@@ -187,7 +193,7 @@ func (x *exchange) rewrite(p *httputil.ProxyRequest) {
 	}
 	out.Host = ""
 	// The transport has the identity. ReverseProxy has removed what concerns only the connection, and Upgrade is back.
-	if !x.Request.ByToken {
+	if !x.keepsToken {
 		out.Header.Del("Authorization")
 	}
 	out.Header.Del(ReconcileHeader)

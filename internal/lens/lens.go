@@ -33,6 +33,9 @@ import (
 type Options struct {
 	// Upstream is the API server, and the identity that requests are forwarded as.
 	Upstream *rest.Config
+	// User is the name of the user that Upstream acts as; empty if it is unknown. Requests with a token of the same user count
+	// like all others, because they need its rights.
+	User string
 	// Namespace is the one of the context in the client's kubeconfig.
 	Namespace string
 	// Faults disturbs what passes; nil for nothing.
@@ -80,7 +83,7 @@ type Lens struct {
 func Start(ctx context.Context, o Options) (*Lens, error) {
 	l := &Lens{namespace: o.Namespace, faults: o.Faults, used: make(chan struct{}), done: make(chan struct{})}
 	l.close = sync.OnceValue(l.end)
-	if err := l.Forward(o.Upstream); err != nil {
+	if err := l.Forward(o.Upstream, o.User); err != nil {
 		return nil, err
 	}
 	token, err := newToken()
@@ -150,12 +153,14 @@ func (l *Lens) certify() (certificate tls.Certificate, err error) {
 	return certificate, nil
 }
 
-// Forward sets the API server and the identity that the lens uses, from the next request on. Open watches continue.
-func (l *Lens) Forward(config *rest.Config) error {
+// Forward sets the API server and the identity that the lens uses, from the next request on. User is the name of that identity;
+// empty if it is unknown. Open watches continue.
+func (l *Lens) Forward(config *rest.Config, user string) error {
 	next, err := newUpstream(config)
 	if err != nil {
 		return err
 	}
+	next.user = user
 	l.upstream.Store(next)
 	return nil
 }

@@ -26,7 +26,7 @@ func TestWhoLacksARight(t *testing.T) {
 	w := newWorld(t, "application/json", nil)
 	name := w.namespace // of objects that are in no namespace
 	identity := must[*rest.Config](t)(asConfig(clustertest.Shared(t).As("system:serviceaccount:" + w.namespace + ":operator")))
-	if err := w.lens.Forward(identity); err != nil {
+	if err := w.lens.Forward(identity, "system:serviceaccount:"+w.namespace+":operator"); err != nil {
 		t.Fatal(err)
 	}
 	config := w.lens.Config()

@@ -70,7 +70,7 @@ func TestTokensOfOtherAccounts(t *testing.T) {
 	upstream := configOf(server)
 	upstream.CertData, upstream.KeyData = admin.Certificate, admin.Key
 	upstream.Impersonate.UserName = "system:serviceaccount:shop:operator"
-	s := newStage(t, Options{Upstream: upstream}, nil)
+	s := newStage(t, Options{Upstream: upstream, User: "system:serviceaccount:shop:operator"}, nil)
 	get := func(token string, header ...string) reply {
 		t.Helper()
 		config := s.lens.Config()
@@ -109,9 +109,29 @@ func TestTokensOfOtherAccounts(t *testing.T) {
 	if got := get("of-refused"); got.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a token that was refused is answered with %s", got.Status)
 	}
+	// Its own token is forwarded like the others, but what it does with it needs its own rights.
+	s.read(s.request(http.MethodPost, "/api/v1/namespaces/shop/serviceaccounts/operator/token", `{}`, "Content-Type", "application/json", "Accept", "application/json"))
+	get("of-operator", "User-Agent", "own")
+	if got := <-seen; got != (arrived{"Bearer of-operator", "", 0}) {
+		t.Errorf("with its own token, the API server got %+v", got)
+	}
+	if err := s.lens.Forward(upstream, "system:serviceaccount:a:one"); err != nil {
+		t.Fatal(err)
+	}
+	get("of-one", "User-Agent", "own")
+	if got := <-seen; got != (arrived{"Bearer of-one", "", 0}) {
+		t.Errorf("with the token of its next identity, the API server got %+v", got)
+	}
 	testenv.Eventually(t, "the requests with tokens are in the stream", func() error {
 		var users []string
+		own := 0
 		for _, e := range s.events() {
+			if r := e.Request; r != nil && r.UserAgent == "own" {
+				own++
+				if r.ByToken || r.As != "" || !r.RefusedSender() {
+					t.Fatalf("the operator does not need the rights for %+v", r)
+				}
+			}
 			if r := e.Request; r != nil && r.ByToken {
 				users = append(users, r.As)
 				if len(r.impliedOfSender()) > 0 || r.RefusedSender() {
@@ -122,6 +142,9 @@ func TestTokensOfOtherAccounts(t *testing.T) {
 		slices.Sort(users)
 		if want := []string{"somebody", "system:serviceaccount:a:one", "system:serviceaccount:a:two"}; !slices.Equal(users, want) {
 			return fmt.Errorf("they were sent as %q", users)
+		}
+		if own != 2 {
+			return fmt.Errorf("%d requests were sent with the token of the operator itself", own)
 		}
 		return nil
 	})

@@ -86,8 +86,31 @@ func IdentityIn(manifests []*unstructured.Unstructured) *Identity {
 // ofEveryCluster are the ClusterRoles that every cluster has, like those whose names begin with system:.
 var ofEveryCluster = []string{"cluster-admin", "admin", "edit", "view"}
 
-// otherRoles are the roles among manifests that are not the operator's own, except those in namespaces that may not exist. Old
-// manifests may have them in versions that API servers do not serve any more, with the same fields.
+func isOfEveryCluster(role *unstructured.Unstructured) bool {
+	return slices.Contains(ofEveryCluster, role.GetName()) || strings.HasPrefix(role.GetName(), "system:")
+}
+
+// served returns a copy of a role in the version that API servers serve. Old manifests may have another one, with the same fields.
+func served(role *unstructured.Unstructured) *unstructured.Unstructured {
+	role = role.DeepCopy()
+	role.SetAPIVersion(rbacGroup + "/v1")
+	return role
+}
+
+// Roles returns the operator's own roles and the others of the manifests, except those that every cluster has and may bind. Without
+// a binding they grant nothing, and the operator may bind each of them to accounts that it creates.
+func (i *Identity) Roles() (roles []*unstructured.Unstructured) {
+	for _, kind := range []string{"ClusterRole", "Role"} {
+		for _, role := range only(i.Objects, schema.GroupKind{Group: rbacGroup, Kind: kind}) {
+			if !isOfEveryCluster(role) {
+				roles = append(roles, served(role))
+			}
+		}
+	}
+	return append(roles, i.Others...)
+}
+
+// otherRoles are the roles among manifests that are not the operator's own, except those in namespaces that may not exist.
 func otherRoles(manifests, own []*unstructured.Unstructured, namespaces map[string]bool) (others []*unstructured.Unstructured) {
 	key := func(role *unstructured.Unstructured) string {
 		return role.GetKind() + " " + role.GetNamespace() + "/" + role.GetName()
@@ -101,13 +124,11 @@ func otherRoles(manifests, own []*unstructured.Unstructured, namespaces map[stri
 			if kind == "Role" {
 				role = withNamespace(role)
 			}
-			if known[key(role)] || !namespaces[role.GetNamespace()] || slices.Contains(ofEveryCluster, role.GetName()) || strings.HasPrefix(role.GetName(), "system:") {
+			if known[key(role)] || !namespaces[role.GetNamespace()] || isOfEveryCluster(role) {
 				continue
 			}
 			known[key(role)] = true
-			role = role.DeepCopy()
-			role.SetAPIVersion(rbacGroup + "/v1")
-			others = append(others, role)
+			others = append(others, served(role))
 		}
 	}
 	return others

@@ -168,15 +168,27 @@ func TestRolesForOthers(t *testing.T) {
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: cook}, roleRef: {kind: ClusterRole, name: crew}, subjects: [{kind: ServiceAccount, name: cook, namespace: harbour}]}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: captain}, roleRef: {kind: ClusterRole, name: manager-role}, subjects: [{kind: ServiceAccount, name: captain, namespace: harbour}]}`
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: captain}, roleRef: {kind: ClusterRole, name: manager-role}, subjects: [{kind: ServiceAccount, name: captain, namespace: harbour}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: node}, roleRef: {kind: ClusterRole, name: "system:node"}, subjects: [{kind: ServiceAccount, name: captain, namespace: harbour}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1beta1, kind: Role, metadata: {name: captain, namespace: harbour}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: captain, namespace: harbour}, roleRef: {kind: Role, name: captain}, subjects: [{kind: ServiceAccount, name: captain, namespace: harbour}]}`
 	identity := IdentityIn(objectsIn(t, manifests))
-	if got := names(identity.Objects); got != "ServiceAccount harbour/captain, ClusterRole manager-role, ClusterRoleBinding captain" {
+	const own = "ServiceAccount harbour/captain, ClusterRole manager-role, ClusterRole system:node, Role harbour/captain, " +
+		"ClusterRoleBinding captain, ClusterRoleBinding node, RoleBinding harbour/captain"
+	if got := names(identity.Objects); got != own {
 		t.Errorf("the objects are %s", got)
 	}
 	if got := names(identity.Others); got != "ClusterRole crew, Role harbour/crew" {
 		t.Errorf("the others are %s", got)
 	}
-	for _, role := range identity.Others {
+	// A cluster has system:node, and may bind it.
+	if got := names(identity.Roles()); got != "ClusterRole manager-role, Role harbour/captain, ClusterRole crew, Role harbour/crew" {
+		t.Errorf("all roles are %s", got)
+	}
+	for _, role := range identity.Roles() {
 		if role.GetAPIVersion() != "rbac.authorization.k8s.io/v1" { // API servers serve no other
 			t.Errorf("%s is of %s", role.GetName(), role.GetAPIVersion())
 		}

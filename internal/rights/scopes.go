@@ -195,10 +195,13 @@ func (s *scopes) names(n *Need) []string {
 	case n.Verb == "bind":
 		// The right to bind any role would be the right to do anything.
 		return s.boundNames(n, e)
+	case baseOf(n.Right) == signers:
+		// The right to approve for any signer would be the right to become anybody.
+		return s.signerNames(n, e)
 	case len(e.Names) > maxFixedNames:
 		return nil
-	case n.Verb == "impersonate", baseOf(n.Right) == signers:
-		// Users are the same on every cluster, and so are signers.
+	case n.Verb == "impersonate":
+		// Users are the same on every cluster.
 	case n.Part == EventRecorder, IsCustom(n.Group):
 		return nil
 	case baseOf(n.Right) == schema.GroupResource{Resource: "pods"}:
@@ -225,6 +228,15 @@ func (s *scopes) boundNames(n *Need, e *Evidence) []string {
 	n.mayBindOthers = slices.ContainsFunc(names, s.o.facts.isNamedAfter)
 	if n.mayBindOthers || s.incomplete {
 		n.because("limited to the roles that were bound, because a right to bind any role is a right to do anything; a custom resource may lead to others, which must be added")
+	}
+	return names
+}
+
+// signerNames returns the names of the signers that the operator approves or signs for, and explains if others may have to be added.
+func (s *scopes) signerNames(n *Need, e *Evidence) []string {
+	names := slices.Sorted(maps.Keys(e.Names))
+	if s.incomplete || slices.ContainsFunc(names, s.o.facts.isNamedAfter) {
+		n.because("limited to the signers that were used, because a right for all signers is a right to issue any identity; a custom resource may lead to others, which must be added")
 	}
 	return names
 }

@@ -24,7 +24,8 @@ import (
 
 // Options configures a trace.
 type Options struct {
-	// Upstream is the API server and the identity that the program acts as; Identity names that one for people.
+	// Upstream is the API server and the identity that the program acts as. Identity is the name of that user, or
+	// lens.Administrator.
 	Upstream  *rest.Config
 	Identity  string
 	Namespace string
@@ -66,7 +67,7 @@ type Result struct {
 
 // Run runs a program behind a lens until it ends. Interrupting the context interrupts the program.
 func Run(ctx context.Context, o Options) (result Result, err error) {
-	proxy, err := lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: o.Upstream, Namespace: o.Namespace})
+	proxy, err := lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: o.Upstream, User: o.Identity, Namespace: o.Namespace})
 	if err != nil {
 		return result, err
 	}

@@ -42,14 +42,15 @@ func (s *subject) account() (identity *project.Identity, found bool) {
 	return &project.Identity{Namespace: "default", ServiceAccount: standInName, Objects: []*unstructured.Unstructured{account}}, false
 }
 
-// withRoles is an identity with these roles and bindings instead of its own.
+// withRoles is an identity with these roles and bindings instead of its own. Its own roles stay without their bindings, because the
+// operator may bind them to accounts that it creates.
 func withRoles(identity *project.Identity, roles []*unstructured.Unstructured) *project.Identity {
 	changed := *identity
 	changed.Objects = slices.DeleteFunc(slices.Clone(identity.Objects), func(object *unstructured.Unstructured) bool {
 		return object.GroupVersionKind().Group == rbacv1.GroupName
 	})
 	changed.Objects = append(changed.Objects, roles...)
-	changed.Others = slices.DeleteFunc(slices.Clone(identity.Others), func(other *unstructured.Unstructured) bool {
+	changed.Others = slices.DeleteFunc(identity.Roles(), func(other *unstructured.Unstructured) bool {
 		return slices.ContainsFunc(roles, func(role *unstructured.Unstructured) bool {
 			return role.GetKind() == other.GetKind() && role.GetNamespace() == other.GetNamespace() && role.GetName() == other.GetName()
 		})

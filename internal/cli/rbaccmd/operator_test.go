@@ -12,7 +12,7 @@ import (
 	"github.com/opdock/opdock/internal/project"
 )
 
-// TestWithRoles replaces the rights of an operator, and leaves the roles that it binds to others.
+// TestWithRoles replaces the rights of an operator, and leaves the roles that it may bind to others, its own included.
 func TestWithRoles(t *testing.T) {
 	object := func(kind, name string) *unstructured.Unstructured {
 		version := "rbac.authorization.k8s.io/v1"
@@ -29,18 +29,20 @@ func TestWithRoles(t *testing.T) {
 		return strings.Join(all, ", ")
 	}
 	identity := &project.Identity{
-		Objects: []*unstructured.Unstructured{object("ServiceAccount", "captain"), object("ClusterRole", "old"), object("ClusterRoleBinding", "old")},
-		Others:  []*unstructured.Unstructured{object("ClusterRole", "crew"), object("ClusterRole", "proposed"), object("Role", "proposed")},
+		Objects: []*unstructured.Unstructured{
+			object("ServiceAccount", "captain"), object("ClusterRole", "old"), object("ClusterRole", "proposed"), object("ClusterRoleBinding", "old"),
+		},
+		Others: []*unstructured.Unstructured{object("ClusterRole", "crew"), object("ClusterRole", "proposed"), object("Role", "proposed")},
 	}
 	changed := withRoles(identity, []*unstructured.Unstructured{object("ClusterRole", "proposed"), object("ClusterRoleBinding", "proposed")})
 	if got := names(changed.Objects); got != "ServiceAccount captain, ClusterRole proposed, ClusterRoleBinding proposed" {
 		t.Errorf("the objects are %s", got)
 	}
 	// A role of the manifests must not replace the proposed one.
-	if got := names(changed.Others); got != "ClusterRole crew, Role proposed" {
+	if got := names(changed.Others); got != "ClusterRole old, ClusterRole crew, Role proposed" {
 		t.Errorf("the others are %s", got)
 	}
-	if len(identity.Others) != 3 || len(identity.Objects) != 3 {
+	if len(identity.Others) != 3 || len(identity.Objects) != 4 {
 		t.Errorf("the identity has changed: %+v", identity)
 	}
 }

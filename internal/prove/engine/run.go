@@ -105,15 +105,16 @@ func (c *campaign) newRun(ctx context.Context, from string, withOperator bool) (
 			return r, err
 		}
 	}
-	upstream, namespace := admin, "default"
+	upstream, user, namespace := admin, "", "default"
 	if identity := c.operator.Identity(); identity != nil {
-		as, err := r.cluster.As(identity.User())
+		user, namespace = identity.User(), identity.Namespace
+		as, err := r.cluster.As(user)
 		if err != nil {
 			return r, fmt.Errorf("giving the operator its identity: %w", err)
 		}
-		upstream, namespace = unlimited(as.Config()), identity.Namespace
+		upstream = unlimited(as.Config())
 	}
-	if r.lens, err = lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: upstream, Namespace: namespace, Faults: r.board}); err != nil {
+	if r.lens, err = lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: upstream, User: user, Namespace: namespace, Faults: r.board}); err != nil {
 		return r, err
 	}
 	r.follows.Go(func() { r.activity.follow(r.lens.Stream()) })

@@ -41,7 +41,7 @@ type Options struct {
 	Dir     string
 	Env     []string
 	Log     io.Writer
-	// Recording is the file to write, with this header.
+	// Recording is the file to write, with this header, whose Identity is the user that Upstream acts as.
 	Recording string
 	Header    lens.Header
 	Quiet     time.Duration
@@ -119,7 +119,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	if o.Patience == 0 {
 		o.Patience = DefaultPatience
 	}
-	proxy, err := lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: o.Upstream, Namespace: o.Namespace})
+	proxy, err := lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: o.Upstream, User: o.Header.Identity, Namespace: o.Namespace})
 	if err != nil {
 		return result, err
 	}
@@ -185,7 +185,7 @@ func (s *stage) perform(parent context.Context, act Act) (Outcome, error) {
 		case <-s.watching.active:
 			quiet.Reset(s.Quiet)
 		case <-quiet.C:
-			settled = s.watching.started() && !s.mayBegin()
+			settled = s.hasSettled(time.Now())
 			quiet.Reset(s.Quiet)
 		case <-s.operator.Lacks():
 			again, err := s.complete(parent, act)
@@ -230,6 +230,11 @@ func (s *stage) complete(ctx context.Context, act Act) (again bool, err error) {
 		return again, fmt.Errorf("%s: starting the operator again with the kinds that it needs: %w", act.Name, err)
 	}
 	return again, nil
+}
+
+// hasSettled reports whether an operator that is quiet has finished.
+func (s *stage) hasSettled(now time.Time) bool {
+	return s.watching.started() && !s.mayBegin() && !s.watching.awaitsOwners(now)
 }
 
 // mayBegin reports whether an operator that is quiet has not begun its work, and nothing is known that keeps it from that. Being

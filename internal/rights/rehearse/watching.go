@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/opdock/opdock/internal/lens"
 )
@@ -27,6 +29,8 @@ type watching struct {
 	// lacked says that a request lacked a right, in any act.
 	lacked bool
 	shown  *evidence
+	// unknownOwners are writes that were refused because the API server did not know the kind of an owner yet, and when.
+	unknownOwners map[write]time.Time
 	// locks are the objects by which the operator elects a leader, other than leases.
 	locks map[lens.Resource]bool
 }
@@ -45,6 +49,46 @@ func newWatching(stream *lens.Stream) *watching {
 		}
 	}()
 	return w
+}
+
+// write is what the operator may try again.
+type write struct {
+	verb     string
+	resource lens.Resource
+}
+
+// unknownOwner is how the API server refuses a write whose owner has a kind that it does not know. This is no lack of a right.
+var unknownOwner = regexp.MustCompile(`"([^"]*)" is forbidden: cannot set blockOwnerDeletion in this case because cannot find RESTMapping`)
+
+// ownersKnownAfter is how long the API server may take to know the kind of a new CRD as that of an owner.
+const ownersKnownAfter = 30 * time.Second
+
+// followOwners takes notice of a write whose owner has an unknown kind, and of its success later.
+func (w *watching) followOwners(at time.Time, r *lens.Request) {
+	one := write{r.Verb, r.Resource}
+	if r.Status < http.StatusBadRequest {
+		delete(w.unknownOwners, one)
+		return
+	}
+	if match := unknownOwner.FindStringSubmatch(r.Message); match != nil && r.Status == http.StatusForbidden {
+		one.resource.Name = match[1] // a request to create an object does not have it
+		if w.unknownOwners == nil {
+			w.unknownOwners = map[write]time.Time{}
+		}
+		w.unknownOwners[one] = at
+	}
+}
+
+// awaitsOwners reports whether a write may succeed soon that was refused because the kind of an owner was unknown.
+func (w *watching) awaitsOwners(now time.Time) bool {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	for _, at := range w.unknownOwners {
+		if now.Sub(at) < ownersKnownAfter {
+			return true
+		}
+	}
+	return false
 }
 
 // neverEnds reports whether a resource changes constantly: leader election, and the heartbeats of nodes.
@@ -82,6 +126,7 @@ func (w *watching) count(e *lens.Event) bool {
 		w.requests++
 	}
 	w.lacked = w.lacked || r.LacksRight()
+	w.followOwners(e.At, r)
 	refusal := Refusal{Verb: r.Verb, Resource: r.Resource, Message: r.Message}
 	switch {
 	case r.RefusedSender():
