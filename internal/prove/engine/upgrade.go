@@ -79,7 +79,8 @@ type upgrade struct {
 	replays []upgradeReplay
 }
 
-// upgradeReplay holds the parts that ran, and the causes that they showed.
+// upgradeReplay holds the parts that ran, and the causes that they showed. Those that the first run does not have are
+// there a second time as alike returns them.
 type upgradeReplay struct {
 	ran  []string
 	seen map[string]bool
@@ -160,15 +161,40 @@ func (u *upgrade) confirm(ctx context.Context, definitions []*apiextensionsv1.Cu
 		if err := u.thereAndBack(ctx, definitions, fmt.Sprintf(", replay %d", len(u.replays)+1)); err != nil {
 			return ctx.Err()
 		}
-		seen := map[string]bool{}
-		for _, wrong := range u.found {
-			for _, o := range wrong {
-				seen[o.cause()] = true
-			}
-		}
-		u.replays = append(u.replays, upgradeReplay{u.ran, seen})
+		u.replays = append(u.replays, u.replayed(first.found))
 	}
 	return nil
+}
+
+// replayed returns what a replay showed, after what the first run found. What both have under one name confirms nothing
+// about other names.
+func (u *upgrade) replayed(first map[string][]*Observation) upgradeReplay {
+	known, seen := map[string]bool{}, map[string]bool{}
+	for _, wrong := range first {
+		for _, o := range wrong {
+			known[o.cause()] = true
+		}
+	}
+	for _, wrong := range u.found {
+		for _, o := range wrong {
+			if seen[o.cause()] = true; !known[o.cause()] {
+				seen[o.alike()] = true
+			}
+		}
+	}
+	return upgradeReplay{u.ran, seen}
+}
+
+// alike is the cause without the part of the object's name that may be another one in each run, such as a time.
+func (o *Observation) alike() string {
+	kind, name, found := strings.Cut(o.Object, " ")
+	if !found {
+		return o.cause()
+	}
+	object, _ := compare.Name(world.Key{Kind: kind, Name: name}, &unstructured.Unstructured{})
+	like := *o
+	like.Title = strings.ReplaceAll(o.Title, o.Object, compare.Stem(object))
+	return like.cause()
 }
 
 // isOpen reports whether an observation is neither confirmed nor refuted.
@@ -188,7 +214,7 @@ func (u *upgrade) again(part string, o *Observation) (replays, again int) {
 	for _, replay := range u.replays {
 		if slices.Contains(replay.ran, part) {
 			replays++
-			if replay.seen[o.cause()] {
+			if replay.seen[o.cause()] || replay.seen[o.alike()] {
 				again++
 			}
 		}
