@@ -98,13 +98,16 @@ func (c *campaign) upgrade(ctx context.Context, into *gathering) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("creating a directory for the earlier release: %w", err)
 	}
-	o := c.o
-	o.Operator, o.StateDir, o.Steps, o.Subjects = c.o.Earlier.Operator, dir, []Step{c.o.Earlier.Step}, c.o.Earlier.Subjects
-	o.Progress, o.Move = nil, nil // both releases get the same scenario
-	u.old = &campaign{o: o, saved: c.saved, elections: c.elections, restless: map[string]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
+	u.old = c.earlier(dir)
 	c.tell(Progress{Stage: "building", Text: "building " + c.o.Earlier.Name}) // nothing is upgraded yet
-	if err := u.old.prepare(ctx); err != nil {
-		return fmt.Errorf("preparing %s: %w", c.o.Earlier.Name, err)
+	prepare := func() error {
+		if err := u.old.prepare(ctx); err != nil {
+			return fmt.Errorf("preparing %s: %w", c.o.Earlier.Name, err)
+		}
+		return nil
+	}
+	if err := prepare(); err != nil {
+		return err
 	}
 	before, after, err := u.definitions()
 	if err != nil {
@@ -120,7 +123,7 @@ func (c *campaign) upgrade(ctx context.Context, into *gathering) (err error) {
 	}
 	u.addStatic(schemaObservations(differences)...)
 	u.tell("making the objects with " + c.o.Earlier.Name)
-	if err := u.make(ctx); err != nil {
+	if err := u.old.whereWatched(func() error { return u.make(ctx) }, prepare); err != nil {
 		return fmt.Errorf("making the objects with %s: %w", c.o.Earlier.Name, err)
 	}
 	u.addStatic(storedObservations(after, u.before)...)
@@ -128,6 +131,21 @@ func (c *campaign) upgrade(ctx context.Context, into *gathering) (err error) {
 		return err
 	}
 	return u.confirm(ctx, after)
+}
+
+// earlier is a campaign of the earlier release, with a directory of its own. The new release is installed over its
+// objects, so it alone decides where they are, unless the undisturbed runs have done so before.
+func (c *campaign) earlier(dir string) *campaign {
+	o := c.o
+	o.Operator, o.StateDir, o.Steps, o.Subjects = c.o.Earlier.Operator, dir, []Step{c.o.Earlier.Step}, c.o.Earlier.Subjects
+	o.Progress = nil
+	if !c.o.onlyUpgrade() {
+		o.Move = nil // both releases get the same scenario
+	}
+	return &campaign{
+		o: o, saved: c.saved, elections: c.elections, moves: c.moves,
+		restless: map[string]bool{}, stems: map[string]bool{}, mask: compare.NewMask(),
+	}
 }
 
 // begin makes room for the observations of a run.
