@@ -104,8 +104,8 @@ type campaign struct {
 	unseenBefore world.State
 	// failing are the errors at which the operator is stuck undisturbed, by what is the same about them each time.
 	failing map[string]string
-	// failingRestarted are those at which it is stuck after restarts only, which is a finding.
-	failingRestarted map[string]bool
+	// failingRestarted are those at which it is stuck after restarts only, which is a finding, by the checkpoint.
+	failingRestarted map[int]map[string]bool
 	learning         sync.Mutex // of both
 	// denied is what the operator's role does not allow it undisturbed, by the title of the finding.
 	denied map[string]bool
