@@ -138,8 +138,9 @@ var (
 	backends = regexp.MustCompile(`^(subsets|endpoints)\[.*\.(nodeName|zone|targetRef)$`)
 	// handled are other names for observedGeneration. Further numbers may be generations of other objects.
 	handled = regexp.MustCompile(`^(last)?(Observed|[rR]econciled|[pP]rocessed|[hH]andled|[sS]een|[sS]ynced)Generation$`)
-	// aNode is a simulated node in a text: any node will do, unless the scenario names it.
-	aNode = regexp.MustCompile(`\bnode-\d+\b`)
+	// aNode is a simulated node in a text, and what is before it: any node will do, unless the scenario names it. Longer
+	// names may end like one, such as that of the pod redis-node-0.
+	aNode = regexp.MustCompile(`(^|[^A-Za-z0-9_.-])(node-\d+)\b`)
 	// replicaSet is how a Deployment names one of its own, and ipv4 an address in a text.
 	replicaSet  = regexp.MustCompile(`ReplicaSet "([a-z0-9.-]+)-[a-z0-9]+"`)
 	ipv4        = regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b`)
@@ -262,11 +263,12 @@ func (f *flattening) leaf(path, name string, value any) string {
 		})
 	}
 	if !strings.HasPrefix(path, "metadata.name") && !strings.HasPrefix(path, "metadata.labels.") {
-		text = aNode.ReplaceAllStringFunc(text, func(node string) string {
-			if slices.Contains(f.known, node) {
-				return node
+		text = aNode.ReplaceAllStringFunc(text, func(found string) string {
+			at := strings.Index(found, "node-")
+			if slices.Contains(f.known, found[at:]) {
+				return found
 			}
-			return "(node)"
+			return found[:at] + "(node)"
 		})
 	}
 	if slices.Contains(f.known, text) && name != "clusterIP" && !strings.HasPrefix(path, "spec.clusterIPs[") { // which are allocated
@@ -291,7 +293,10 @@ func Texts(value any) (found []string) {
 		if isTime(v) || isAddress(v) {
 			return []string{v}
 		}
-		return append(ipv4.FindAllString(v, -1), aNode.FindAllString(v, -1)...)
+		found = ipv4.FindAllString(v, -1)
+		for _, node := range aNode.FindAllStringSubmatch(v, -1) {
+			found = append(found, node[2])
+		}
 	}
 	return found
 }

@@ -89,6 +89,10 @@ func TestFieldsAreTheSameInEachRun(t *testing.T) {
 		"the node of a claim":     {"metadata: {annotations: {volume.kubernetes.io/selected-node: node-2}}", "metadata.annotations.volume.kubernetes.io/selected-node", "(node)"},
 		"the node of a volume":    {"spec: {nodeSelector: {kubernetes.io/hostname: node-3}}", "spec.nodeSelector.kubernetes.io/hostname", "(node)"},
 		"a node in a text":        {"status: {message: runs on node-2}", "status.message", "runs on (node)"},
+		"nodes in a text":         {"status: {message: 'node-1,node-2'}", "status.message", "(node),(node)"},
+		"a pod like a node":       {"status: {primary: redis-node-0}", "status.primary", "redis-node-0"},
+		"such a pod in a text":    {"status: {message: 'a-node-1 is on node-2'}", "status.message", "a-node-1 is on (node)"},
+		"a host like a node":      {"spec: {host: web.node-1}", "spec.host", "web.node-1"},
 		"a name like one of them": {"metadata: {labels: {peer: node-2}}", "metadata.labels.peer", "node-2"},
 		"a host that is no node":  {"spec: {hostname: node-a}", "spec.hostname", "node-a"},
 		"what was reconciled":     {"metadata: {generation: 4}\nstatus: {lastReconciledGeneration: 3}", "status.lastReconciledGeneration", "1 behind"},
@@ -343,6 +347,15 @@ func TestAddressesThatSomebodyChose(t *testing.T) {
 				t.Errorf("%s: got %q, want %q", about, got, test.want)
 			}
 		}
+	}
+}
+
+// TestNodesThatSomebodyChose are compared. Longer names that end like them are none.
+func TestNodesThatSomebodyChose(t *testing.T) {
+	known := Texts(map[string]any{"node": "node-2", "peers": "redis-node-0,node-3", "host": "web.node-1"})
+	slices.Sort(known)
+	if want := []string{"node-2", "node-3"}; !slices.Equal(known, want) {
+		t.Errorf("got %q, want %q", known, want)
 	}
 }
 
