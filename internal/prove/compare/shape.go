@@ -7,10 +7,13 @@
 package compare
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -138,8 +141,11 @@ var (
 	backends = regexp.MustCompile(`^(subsets|endpoints)\[.*\.(nodeName|zone|targetRef)$`)
 	// handled are other names for observedGeneration. Further numbers may be generations of other objects.
 	handled = regexp.MustCompile(`^(last)?(Observed|[rR]econciled|[pP]rocessed|[hH]andled|[sS]een|[sS]ynced)Generation$`)
-	// aNode is a simulated node in a text: any node will do, unless the scenario names it.
-	aNode = regexp.MustCompile(`\bnode-\d+\b`)
+	// aNode is a simulated node in a text, and what is before it: any node will do, unless the scenario names it. Longer
+	// names may end like one, such as that of the pod redis-node-0.
+	aNode = regexp.MustCompile(`(^|[^A-Za-z0-9_.-])(node-\d+)\b`)
+	// onlyNode is a key that is a simulated node.
+	onlyNode = regexp.MustCompile(`^node-\d+$`)
 	// replicaSet is how a Deployment names one of its own, and ipv4 an address in a text.
 	replicaSet  = regexp.MustCompile(`ReplicaSet "([a-z0-9.-]+)-[a-z0-9]+"`)
 	ipv4        = regexp.MustCompile(`\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b`)
@@ -179,8 +185,9 @@ func (f *flattening) add(path, name string, value any) {
 		if len(v) == 0 {
 			f.fields[path] = "{}"
 		}
+		nodes := f.nodesIn(maps.Keys(v))
 		for key, one := range v {
-			f.add(path+"."+key, key, one)
+			f.add(path+"."+cmp.Or(nodes[key], key), key, one)
 		}
 	case []any:
 		f.addList(path, v)
@@ -194,31 +201,50 @@ func (f *flattening) addList(path string, list []any) {
 	if len(list) == 0 {
 		f.fields[path] = "[]"
 	}
-	key := keyOf(list)
+	keys := keysOf(list)
+	nodes := f.nodesIn(slices.Values(keys))
 	for i, one := range list {
 		index := strconv.Itoa(i)
-		if key != "" {
-			index = fmt.Sprint(one.(map[string]any)[key]) //nolint:forcetypeassert // keyOf has looked
+		if keys != nil {
+			index = cmp.Or(nodes[keys[i]], keys[i])
 		}
 		f.add(path+"["+index+"]", index, one)
 	}
 }
 
-// keyOf is the field that is different in each element of a list of objects; empty if there is none.
-func keyOf(list []any) string {
+// nodesIn returns other names for the keys that are simulated nodes: pods may be on other nodes in each run, so the
+// first node that has a value is compared with the first.
+func (f *flattening) nodesIn(keys iter.Seq[string]) map[string]string {
+	var nodes []string
+	for key := range keys {
+		if onlyNode.MatchString(key) && !slices.Contains(f.known, key) {
+			nodes = append(nodes, key)
+		}
+	}
+	slices.Sort(nodes)
+	names := map[string]string{}
+	for i, node := range nodes {
+		names[node] = fmt.Sprintf("(node %d)", i+1)
+	}
+	return names
+}
+
+// keysOf are the values of the field that is different in each element of a list of objects; nil if there is none.
+func keysOf(list []any) []string {
 	for _, key := range []string{"type", "name", "key"} {
+		var keys []string
 		seen := map[string]bool{}
 		for _, one := range list {
 			element, _ := one.(map[string]any)
 			if value, found := element[key].(string); found {
-				seen[value] = true
+				keys, seen[value] = append(keys, value), true
 			}
 		}
-		if len(seen) == len(list) && len(list) > 0 {
-			return key
+		if len(seen) == len(list) {
+			return keys
 		}
 	}
-	return ""
+	return nil
 }
 
 func (f *flattening) leaf(path, name string, value any) string {
@@ -262,11 +288,12 @@ func (f *flattening) leaf(path, name string, value any) string {
 		})
 	}
 	if !strings.HasPrefix(path, "metadata.name") && !strings.HasPrefix(path, "metadata.labels.") {
-		text = aNode.ReplaceAllStringFunc(text, func(node string) string {
-			if slices.Contains(f.known, node) {
-				return node
+		text = aNode.ReplaceAllStringFunc(text, func(found string) string {
+			at := strings.Index(found, "node-")
+			if slices.Contains(f.known, found[at:]) {
+				return found
 			}
-			return "(node)"
+			return found[:at] + "(node)"
 		})
 	}
 	if slices.Contains(f.known, text) && name != "clusterIP" && !strings.HasPrefix(path, "spec.clusterIPs[") { // which are allocated
@@ -280,7 +307,10 @@ func (f *flattening) leaf(path, name string, value any) string {
 func Texts(value any) (found []string) {
 	switch v := value.(type) {
 	case map[string]any:
-		for _, one := range v {
+		for key, one := range v {
+			if onlyNode.MatchString(key) {
+				found = append(found, key)
+			}
 			found = append(found, Texts(one)...)
 		}
 	case []any:
@@ -291,7 +321,10 @@ func Texts(value any) (found []string) {
 		if isTime(v) || isAddress(v) {
 			return []string{v}
 		}
-		return append(ipv4.FindAllString(v, -1), aNode.FindAllString(v, -1)...)
+		found = ipv4.FindAllString(v, -1)
+		for _, node := range aNode.FindAllStringSubmatch(v, -1) {
+			found = append(found, node[2])
+		}
 	}
 	return found
 }

@@ -89,6 +89,10 @@ func TestFieldsAreTheSameInEachRun(t *testing.T) {
 		"the node of a claim":     {"metadata: {annotations: {volume.kubernetes.io/selected-node: node-2}}", "metadata.annotations.volume.kubernetes.io/selected-node", "(node)"},
 		"the node of a volume":    {"spec: {nodeSelector: {kubernetes.io/hostname: node-3}}", "spec.nodeSelector.kubernetes.io/hostname", "(node)"},
 		"a node in a text":        {"status: {message: runs on node-2}", "status.message", "runs on (node)"},
+		"nodes in a text":         {"status: {message: 'node-1,node-2'}", "status.message", "(node),(node)"},
+		"a pod like a node":       {"status: {primary: redis-node-0}", "status.primary", "redis-node-0"},
+		"such a pod in a text":    {"status: {message: 'a-node-1 is on node-2'}", "status.message", "a-node-1 is on (node)"},
+		"a host like a node":      {"spec: {host: web.node-1}", "spec.host", "web.node-1"},
 		"a name like one of them": {"metadata: {labels: {peer: node-2}}", "metadata.labels.peer", "node-2"},
 		"a host that is no node":  {"spec: {hostname: node-a}", "spec.hostname", "node-a"},
 		"what was reconciled":     {"metadata: {generation: 4}\nstatus: {lastReconciledGeneration: 3}", "status.lastReconciledGeneration", "1 behind"},
@@ -342,6 +346,60 @@ func TestAddressesThatSomebodyChose(t *testing.T) {
 			if got := ShapeOf(world.State{{Kind: object.GetKind(), Name: "victory"}: object}, nil, known...).Objects[object.GetKind()+" victory"][test.path]; got != test.want {
 				t.Errorf("%s: got %q, want %q", about, got, test.want)
 			}
+		}
+	}
+}
+
+// TestNodesThatSomebodyChose are compared. Longer names that end like them are none.
+func TestNodesThatSomebodyChose(t *testing.T) {
+	known := Texts(map[string]any{
+		"node": "node-2", "peers": "redis-node-0,node-3", "host": "web.node-1",
+		"weights": map[string]any{"node-1": int64(5), "node-1.x": int64(1)},
+	})
+	slices.Sort(known)
+	if want := []string{"node-1", "node-2", "node-3"}; !slices.Equal(known, want) {
+		t.Errorf("got %q, want %q", known, want)
+	}
+}
+
+// TestKeysThatAreNodes has values of nodes, on which pods may land or not.
+func TestKeysThatAreNodes(t *testing.T) {
+	shape := func(status string, known ...string) Shape {
+		return ShapeOf(stateOf(t, "kind: Frigate\nmetadata: {name: victory}\nstatus: "+status), nil, known...)
+	}
+	for about, test := range map[string]struct {
+		want, got string
+		known     []string
+		differs   []string // fields
+	}{
+		"a list": {
+			"{nodes: [{name: node-3, up: true}, {name: node-1, up: true}]}",
+			"{nodes: [{name: node-2, up: true}, {name: node-3, up: true}]}", nil, nil,
+		},
+		"a map":         {"{nodes: {node-1: {pods: 1}}}", "{nodes: {node-2: {pods: 1}}}", nil, nil},
+		"another value": {"{nodes: {node-1: 1}}", "{nodes: {node-2: 2}}", nil, []string{"status.nodes.(node 1)"}},
+		"one less": {
+			"{nodes: [{name: node-1}, {name: node-2}]}", "{nodes: [{name: node-3}]}", nil,
+			[]string{"status.nodes[(node 2)].name"},
+		},
+		"none": {"{nodes: {node-1: 1}}", "{nodes: {}}", nil, []string{"status.nodes", "status.nodes.(node 1)"}},
+		"of the scenario": {
+			"{nodes: {node-1: 1}}", "{nodes: {node-2: 1}}", []string{"node-1"},
+			[]string{"status.nodes.(node 1)", "status.nodes.node-1"},
+		},
+		"longer names": {
+			"{pods: {a-node-0: 1}}", "{pods: {a-node-1: 1}}", nil,
+			[]string{"status.pods.a-node-0", "status.pods.a-node-1"},
+		},
+		"others beside it": {"{at: {web: 1, node-1: 2}}", "{at: {web: 2, node-3: 2}}", nil, []string{"status.at.web"}},
+	} {
+		var fields []string
+		for _, d := range NewMask().Differences(shape(test.want, test.known...), shape(test.got, test.known...)) {
+			fields = append(fields, d.Path)
+		}
+		slices.Sort(fields)
+		if !slices.Equal(fields, test.differs) {
+			t.Errorf("%s: %q differ, want %q", about, fields, test.differs)
 		}
 	}
 }

@@ -118,3 +118,47 @@ func TestPlansThatCannotBeJudged(t *testing.T) {
 		t.Errorf("got %+v", all.Findings[0])
 	}
 }
+
+// TestPlansThatTakeThePlaceOfUndecidedOnes are judged by their own replays: nothing has refuted the finding before.
+func TestPlansThatTakeThePlaceOfUndecidedOnes(t *testing.T) {
+	const shown, clean, skipped = "shown", "clean", "skipped"
+	for about, test := range map[string]struct {
+		again       []string // how the replays of the second end
+		interrupted bool     // after them
+		want        string
+	}{
+		"it shows it once, and nothing more": {[]string{shown, skipped, skipped, skipped}, false, "1 of 1"},
+		"it cannot be judged either":         {[]string{skipped, skipped, skipped, skipped}, false, "0 of 0, flaky"},
+		"it is refuted":                      {[]string{clean, clean}, false, "0 of 2, flaky"},
+		"interrupted before it":              {nil, true, "0 of 0"},
+		"interrupted when it had shown it":   {[]string{shown}, true, "1 of 1"},
+	} {
+		a, b := crashAt("a"), crashAt("b")
+		g := gathered(a, b)
+		g.campaign.o.Operator.Project = &project.Project{Name: "ship"}
+		for _, p := range []*Plan{a, b} {
+			g.add(&outcome{plan: p, wrong: []*Observation{missing("Deployment")}})
+		}
+		for range mostReplays {
+			g.add(&outcome{plan: g.next(true), skipped: "the moment did not come again"})
+		}
+		for _, how := range test.again {
+			result := &outcome{plan: g.next(true)}
+			switch how {
+			case shown:
+				result.wrong = []*Observation{missing("Deployment")}
+			case skipped:
+				result.skipped = "the moment did not come again"
+			}
+			g.add(result)
+		}
+		f := g.result(built{}, test.interrupted).Report.Findings[0]
+		got := fmt.Sprintf("%d of %d", f.Again, f.Replays)
+		if f.Flaky {
+			got += ", flaky"
+		}
+		if got != test.want || g.findings[g.order[0]].plan != b {
+			t.Errorf("%s: got %s, want %s", about, got, test.want)
+		}
+	}
+}

@@ -104,8 +104,8 @@ type campaign struct {
 	unseenBefore world.State
 	// failing are the errors at which the operator is stuck undisturbed, by what is the same about them each time.
 	failing map[string]string
-	// failingRestarted are those at which it is stuck after restarts only, which is a finding.
-	failingRestarted map[string]bool
+	// failingRestarted are those at which it is stuck after restarts only, which is a finding, by the checkpoint.
+	failingRestarted map[int]map[string]bool
 	learning         sync.Mutex // of both
 	// denied is what the operator's role does not allow it undisturbed, by the title of the finding.
 	denied map[string]bool
@@ -246,20 +246,18 @@ func (c *campaign) tell(p Progress) {
 }
 
 // learnWithKinds learns, and again with the CRDs of kinds that the operator is found to lack, or in a namespace that it watches.
-func (c *campaign) learnWithKinds(ctx context.Context) ([]*Observation, error) {
+func (c *campaign) learnWithKinds(ctx context.Context) (wrong []*Observation, err error) {
+	prepare := func() error { return c.prepare(ctx) }
 	for {
-		c.mayMove = true
-		wrong, err := c.learn(ctx)
-		c.mayMove = false // what comes later uses the namespace of the first runs
+		err = c.whereWatched(func() (err error) {
+			wrong, err = c.learn(ctx)
+			return err
+		}, prepare)
 		var lacks *dev.LackingError
-		var elsewhere *elsewhereError
-		switch {
-		case errors.As(err, &elsewhere):
-			c.follow(elsewhere.watched)
-		case !errors.As(err, &lacks) || !c.operator.Need(ctx, lacks.Kinds):
+		if !errors.As(err, &lacks) || !c.operator.Need(ctx, lacks.Kinds) {
 			return wrong, err
 		}
-		if err := c.prepare(ctx); err != nil {
+		if err := prepare(); err != nil {
 			return nil, err
 		}
 	}

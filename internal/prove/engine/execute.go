@@ -130,8 +130,13 @@ func isNotTaken(err error) bool {
 
 // carryOut disturbs a step, judges how it ends, and goes on with the scenario unless that is wrong.
 func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome) error {
-	if _, err := r.settle(ctx); err != nil {
+	begun, err := r.settle(ctx)
+	if err != nil {
 		return err
+	}
+	if r.campaign.failsAsRestartedAt(p.Step, begun) { // whatever is wrong later may follow from that
+		result.skipped = failsAlready
+		return nil
 	}
 	r.activity.take() // the effects of a mere restart were judged before
 	r.log.take()

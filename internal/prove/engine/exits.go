@@ -74,6 +74,6 @@ func (c *campaign) learnRestarts(checkpoint int, all []*restarted) {
 		}
 	}
 	if !slices.ContainsFunc(lasted, func(one *restarted) bool { return !one.fails }) {
-		c.learnRestartFailures(lasted)
+		c.learnRestartFailures(checkpoint, lasted)
 	}
 }

@@ -44,27 +44,50 @@ func (c *campaign) expected(failure string) string {
 func (c *campaign) isExpected(failure string) bool { return c.expected(failure) != "" }
 
 // failsAsUndisturbed reports whether the operator is stuck, and only at errors at which it is stuck undisturbed as well.
-func (c *campaign) failsAsUndisturbed(over rested) bool {
-	return len(over.failing) > 0 && !slices.ContainsFunc(over.failing, func(one string) bool { return !c.isExpected(one) })
+func (c *campaign) failsAsUndisturbed(over rested) bool { return over.failsOnlyAt(c.isExpected) }
+
+// failsOnlyAt reports whether the operator is stuck, and only at errors that are known.
+func (r *rested) failsOnlyAt(isKnown func(failure string) bool) bool {
+	return len(r.failing) > 0 && !slices.ContainsFunc(r.failing, func(one string) bool { return !isKnown(one) })
 }
 
-// learnRestartFailures keeps at which errors the operator is stuck after restarts, which is a finding.
-func (c *campaign) learnRestartFailures(all []*restarted) {
+// failsAlready is why a run does not go on where the restart that it begins with is the finding.
+const failsAlready = "the operator keeps failing after a restart before this step, undisturbed as well: fix that first"
+
+// learnRestartFailures keeps at which errors the operator is stuck after restarts at a checkpoint, which is a finding.
+func (c *campaign) learnRestartFailures(checkpoint int, all []*restarted) {
 	c.learning.Lock()
 	defer c.learning.Unlock()
 	if c.failingRestarted == nil {
-		c.failingRestarted = map[string]bool{}
+		c.failingRestarted = map[int]map[string]bool{}
 	}
 	for _, one := range all {
 		for _, failure := range one.failing {
-			c.failingRestarted[plain(failure)] = true
+			if c.failingRestarted[checkpoint] == nil {
+				c.failingRestarted[checkpoint] = map[string]bool{}
+			}
+			c.failingRestarted[checkpoint][plain(failure)] = true
 		}
 	}
 }
 
-// failsAsRestarted reports whether the operator is stuck, and only at errors at which it is stuck after any restart.
+// failsAsRestarted reports whether the operator is stuck, and only at errors at which it is stuck after restarts.
 func (c *campaign) failsAsRestarted(over rested) bool {
-	return len(over.failing) > 0 && !slices.ContainsFunc(over.failing, func(one string) bool { return !c.failingRestarted[plain(one)] })
+	return over.failsOnlyAt(func(failure string) bool {
+		for _, known := range c.failingRestarted {
+			if known[plain(failure)] {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// failsAsRestartedAt is the same for restarts at one checkpoint. The operator may also fail as it does without them.
+func (c *campaign) failsAsRestartedAt(checkpoint int, over rested) bool {
+	return !c.failsAsUndisturbed(over) && over.failsOnlyAt(func(failure string) bool {
+		return c.failingRestarted[checkpoint][plain(failure)] || c.isExpected(failure)
+	})
 }
 
 // failures are the errors at which the operator is stuck undisturbed, for the report.

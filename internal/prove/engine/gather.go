@@ -47,9 +47,11 @@ type finding struct {
 	plan *Plan // the one that is run again
 	// queued is how often the plan was to be run again.
 	queued int
-	// others are further runs that show it, and adopted is how many of them took the place of a plan that was refuted.
+	// others are further runs that show it, and adopted is how many of them took the place of a plan that was refuted or
+	// could not be judged. refuted says that one of those plans was refuted.
 	others  []showing
 	adopted int
+	refuted bool
 }
 
 // showing is a run that shows a finding.
@@ -59,8 +61,8 @@ type showing struct {
 	story []report.Line
 }
 
-// mostAdopted is how many further plans are run again if the first one was refuted: what one moment shows by chance, another may
-// show each time.
+// mostAdopted is how many further plans are run again if the first one was refuted or could not be judged: what one
+// moment shows by chance, another may show each time.
 const mostAdopted = 2
 
 // isOpen reports whether a finding is neither confirmed nor refuted, and may be tried again.
@@ -79,7 +81,7 @@ func (f *finding) isFlaky(broken, interrupted bool) bool {
 	switch {
 	case f.Again >= confirmations:
 		return false
-	case f.isRefuted(), f.adopted > 0: // whatever other runs showed
+	case f.isRefuted(), f.refuted: // whatever other runs showed
 		return true
 	case len(f.Runs) > confirmations:
 		return false
@@ -301,6 +303,7 @@ func (g *gathering) adopt(f *finding) {
 	if f.plan != nil {
 		f.adopted++
 	}
+	f.refuted = f.refuted || f.isRefuted()
 	next := f.others[0]
 	f.others = f.others[1:]
 	f.plan, f.Done, f.Story = next.plan, cmp.Or(next.seen.Done, next.plan.Says), next.story

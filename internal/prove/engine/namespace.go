@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,6 +44,24 @@ func (c *campaign) follow(watched []string) {
 	}
 	c.o.Move(watched[0])
 	c.o.Namespace = watched[0]
+}
+
+// whereWatched does something, and again with the scenario in a namespace that the operator watches if that is another
+// one. Only the log of the first run may say which. What comes later uses the same namespace.
+func (c *campaign) whereWatched(do, prepare func() error) error {
+	for {
+		c.mayMove = true
+		err := do()
+		c.mayMove = false
+		var elsewhere *elsewhereError
+		if !errors.As(err, &elsewhere) {
+			return err
+		}
+		c.follow(elsewhere.watched)
+		if err := prepare(); err != nil {
+			return err
+		}
+	}
 }
 
 // ensureNamespace creates a namespace that is not there.

@@ -3,7 +3,11 @@
 
 package engine
 
-import "testing"
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
 
 // TestNamespacesThatTheOperatorWatches has where a scenario goes that names no namespace.
 func TestNamespacesThatTheOperatorWatches(t *testing.T) {
@@ -40,5 +44,44 @@ func TestAScenarioIsNotMovedToAndFro(t *testing.T) {
 	}
 	if moves != mostMoves || c.o.Namespace != "sea" || c.isElsewhere([]string{"harbour"}) {
 		t.Errorf("it was moved %d times, to %s", moves, c.o.Namespace)
+	}
+}
+
+// TestWhereAnUpgradeMakesItsObjects has an earlier release whose log says what it watches, in campaigns in which other
+// families have used a namespace before or not.
+func TestWhereAnUpgradeMakesItsObjects(t *testing.T) {
+	for about, test := range map[string]struct {
+		families []string
+		stays    bool
+		watched  []string // by the log
+		want     []string // where the scenario is whenever it is run
+		prepared int
+	}{
+		"only the upgrade":              {[]string{"upgrade"}, false, []string{"harbour"}, []string{"default", "harbour"}, 1},
+		"all namespaces":                {[]string{"upgrade"}, false, nil, []string{"default"}, 0},
+		"others, and the scenario says": {[]string{"upgrade"}, true, []string{"harbour"}, []string{"default"}, 0},
+		"other families as well":        {nil, false, []string{"harbour"}, []string{"default"}, 0},
+	} {
+		at := "default"
+		c := &campaign{o: Options{Namespace: at, Families: test.families, Earlier: &Earlier{Name: "v1"}}}
+		if !test.stays {
+			c.o.Move = func(namespace string) { at = namespace }
+		}
+		old := c.earlier(t.TempDir())
+		var were []string
+		prepared := 0
+		err := old.whereWatched(func() error {
+			were = append(were, at)
+			if old.mayMove && old.isElsewhere(test.watched) {
+				return fmt.Errorf("starting: %w", &elsewhereError{test.watched})
+			}
+			return nil
+		}, func() error { prepared++; return nil })
+		if err != nil || !slices.Equal(were, test.want) || prepared != test.prepared || old.mayMove {
+			t.Errorf("%s: it was in %q, prepared %d times, %v", about, were, prepared, err)
+		}
+		if last := were[len(were)-1]; old.o.Namespace != last {
+			t.Errorf("%s: the cluster has %s, and the scenario is in %s", about, old.o.Namespace, last)
+		}
 	}
 }

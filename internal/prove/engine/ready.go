@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,11 +21,12 @@ var phaseFields = []string{"phase", "state"}
 // readyPhases are those of a custom resource that has all that it needs. Running may only be the phase of a pod, or of a job at work.
 var readyPhases = []string{"ready", "healthy", "available", "online"}
 
-// unfinishedPhases are how the phases begin of a custom resource that is not what it should be.
-var unfinishedPhases = []string{
-	"pending", "creat", "init", "provision", "progress", "inprogress", "in progress", "updat", "upgrad", "deploying", "install", "scal", "wait", "reconcil",
-	"start", "config", "bootstrap", "delet", "terminat", "fail", "error", "degraded", "unhealthy", "notready", "not ready", "unknown",
-}
+// unfinishedPhase matches the phase of a custom resource that is not what it should be. Of most verbs, only the form
+// for what is going on says so: Created or Scaled may be the last phase.
+var unfinishedPhase = regexp.MustCompile(`(?i)^(` +
+	`(creat|initiali[sz]|provision|progress|updat|upgrad|deploy|install)ing|` +
+	`(scal|reconcil|start|configur|bootstrapp|delet|terminat)ing|` +
+	`pending|wait|init\b|in ?progress|fail|error|degraded|unhealthy|not ?ready|unknown)`)
 
 // phaseOf returns the phase of a custom resource without a condition Ready or Available, and its field; empty if there is none. Types
 // in lower case may be a history of phases, in which each of them is true.
@@ -40,10 +42,7 @@ func phaseOf(object *unstructured.Unstructured) (field, phase string) {
 	return "", ""
 }
 
-func isUnfinishedPhase(phase string) bool {
-	phase = strings.ToLower(phase)
-	return slices.ContainsFunc(unfinishedPhases, func(begin string) bool { return strings.HasPrefix(phase, begin) }) && phase != "installed" && phase != "configured" && phase != "initialized"
-}
+func isUnfinishedPhase(phase string) bool { return unfinishedPhase.MatchString(phase) }
 
 func isReadyPhase(phase string) bool { return slices.Contains(readyPhases, strings.ToLower(phase)) }
 

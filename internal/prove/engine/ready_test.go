@@ -44,6 +44,29 @@ func TestWhatCustomResourcesSay(t *testing.T) {
 	}
 }
 
+// TestPhasesOnTheWay has phases that end with a finished change, and ones that do not.
+func TestPhasesOnTheWay(t *testing.T) {
+	for want, phases := range map[bool][]string{
+		true: {
+			"Pending", "Creating", "CreatingCluster", "Init", "Init:0/2", "Initializing", "initialising", "Provisioning",
+			"Progressing", "InProgress", "In progress", "Updating", "Upgrading", "Deploying", "Installing", "ScalingUp",
+			"Waiting", "WaitForPods", "Reconciling", "Starting", "Configuring", "Bootstrapping", "Deleting", "Terminating",
+			"Failed", "Failure", "FailedToCreate", "Error", "Degraded", "Unhealthy", "NotReady", "Not ready", "Unknown",
+		},
+		false: {
+			"", "Created", "Initialized", "InitDone", "Provisioned", "Updated", "Upgraded", "UpToDate", "Deployed",
+			"Installed", "Scaled", "Reconciled", "Started", "Configured", "Bootstrapped", "Terminated", "Ready", "Running",
+			"Active", "Succeeded", "Scale", "Update", "Startup complete",
+		},
+	} {
+		for _, phase := range phases {
+			if got := isUnfinishedPhase(phase); got != want {
+				t.Errorf("%q: unfinished: %v", phase, got)
+			}
+		}
+	}
+}
+
 // TestPhasesThatAreWrong has a custom resource whose pod is not ready.
 func TestPhasesThatAreWrong(t *testing.T) {
 	for phase, wrong := range map[string]bool{"Ready": true, "Running": false, "Pending": false} {

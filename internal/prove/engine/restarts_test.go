@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -150,6 +151,64 @@ func TestOperatorsThatFailAfterARestart(t *testing.T) {
 				c.reference[1].shape = r.shape()
 				if got := r.judge(1, failing(failure), -1); len(got) == 0 != test.want {
 					t.Errorf("when a run shows the same: %+v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestRunsThatBeginWithAFailingRestart are not disturbed where the restart is the finding.
+func TestRunsThatBeginWithAFailingRestart(t *testing.T) {
+	const failure, usual = `jobs "log" already exists`, "no such host"
+	for about, test := range map[string]struct {
+		checkpoint    int    // at which restarts fail
+		before, after string // at what the operator fails before the disturbance, and because of it
+		disturbed     bool
+	}{
+		"as the restart":              {1, failure, "", false},
+		"not this time":               {1, "", "", true},
+		"as without a restart":        {1, usual, "", true},
+		"at something else":           {1, "the quota is used up", "", true},
+		"a restart before":            {2, failure, "", true},
+		"only after a disturbance":    {1, "", failure, true},
+		"at nothing that was learned": {0, failure, "", true},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := sailing()
+				c.o.Settling, c.failing = DefaultSettling, map[string]string{}
+				c.learnFailing([]string{usual})
+				if test.checkpoint > 0 {
+					c.learnRestarts(test.checkpoint, []*restarted{{fails: true, failing: []string{failure, usual}}})
+				}
+				r := &run{campaign: c, family: "drift", world: worldOf(t, true), board: newSwitchboard(c.named)}
+				r.activity = newActivity()
+				c.reference[0].shape = r.shape()
+				done := make(chan struct{})
+				defer close(done)
+				fail := func(failure string) {
+					if failure != "" {
+						go failAgain(r.activity, failure, 100, done)
+					}
+				}
+				fail(test.before)
+				disturbed := false
+				disturbs := family{disturb: func(*run, *Plan) (*disturbance, error) {
+					return &disturbance{
+						act: func(context.Context) error {
+							disturbed = true
+							fail(test.after)
+							return nil
+						},
+						futile: func(context.Context) (string, error) { return "enough is known", nil },
+					}, nil
+				}}
+				result := &outcome{}
+				if err := r.carryOut(t.Context(), &Plan{Family: "drift", Step: 1}, disturbs, result); err != nil {
+					t.Fatal(err)
+				}
+				if disturbed != test.disturbed || (result.skipped == failsAlready) == test.disturbed || len(result.wrong) > 0 {
+					t.Errorf("disturbed: %v, got %+v", disturbed, result)
 				}
 			})
 		})

@@ -79,7 +79,8 @@ type upgrade struct {
 	replays []upgradeReplay
 }
 
-// upgradeReplay holds the parts that ran, and the causes that they showed.
+// upgradeReplay holds the parts that ran, and the causes that they showed. Those that the first run does not have are
+// there a second time as alike returns them.
 type upgradeReplay struct {
 	ran  []string
 	seen map[string]bool
@@ -97,13 +98,16 @@ func (c *campaign) upgrade(ctx context.Context, into *gathering) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("creating a directory for the earlier release: %w", err)
 	}
-	o := c.o
-	o.Operator, o.StateDir, o.Steps, o.Subjects = c.o.Earlier.Operator, dir, []Step{c.o.Earlier.Step}, c.o.Earlier.Subjects
-	o.Progress, o.Move = nil, nil // both releases get the same scenario
-	u.old = &campaign{o: o, saved: c.saved, elections: c.elections, restless: map[string]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
+	u.old = c.earlier(dir)
 	c.tell(Progress{Stage: "building", Text: "building " + c.o.Earlier.Name}) // nothing is upgraded yet
-	if err := u.old.prepare(ctx); err != nil {
-		return fmt.Errorf("preparing %s: %w", c.o.Earlier.Name, err)
+	prepare := func() error {
+		if err := u.old.prepare(ctx); err != nil {
+			return fmt.Errorf("preparing %s: %w", c.o.Earlier.Name, err)
+		}
+		return nil
+	}
+	if err := prepare(); err != nil {
+		return err
 	}
 	before, after, err := u.definitions()
 	if err != nil {
@@ -119,7 +123,7 @@ func (c *campaign) upgrade(ctx context.Context, into *gathering) (err error) {
 	}
 	u.addStatic(schemaObservations(differences)...)
 	u.tell("making the objects with " + c.o.Earlier.Name)
-	if err := u.make(ctx); err != nil {
+	if err := u.old.whereWatched(func() error { return u.make(ctx) }, prepare); err != nil {
 		return fmt.Errorf("making the objects with %s: %w", c.o.Earlier.Name, err)
 	}
 	u.addStatic(storedObservations(after, u.before)...)
@@ -127,6 +131,21 @@ func (c *campaign) upgrade(ctx context.Context, into *gathering) (err error) {
 		return err
 	}
 	return u.confirm(ctx, after)
+}
+
+// earlier is a campaign of the earlier release, with a directory of its own. The new release is installed over its
+// objects, so it alone decides where they are, unless the undisturbed runs have done so before.
+func (c *campaign) earlier(dir string) *campaign {
+	o := c.o
+	o.Operator, o.StateDir, o.Steps, o.Subjects = c.o.Earlier.Operator, dir, []Step{c.o.Earlier.Step}, c.o.Earlier.Subjects
+	o.Progress = nil
+	if !c.o.onlyUpgrade() {
+		o.Move = nil // both releases get the same scenario
+	}
+	return &campaign{
+		o: o, saved: c.saved, elections: c.elections, moves: c.moves,
+		restless: map[string]bool{}, stems: map[string]bool{}, mask: compare.NewMask(),
+	}
 }
 
 // begin makes room for the observations of a run.
@@ -160,15 +179,40 @@ func (u *upgrade) confirm(ctx context.Context, definitions []*apiextensionsv1.Cu
 		if err := u.thereAndBack(ctx, definitions, fmt.Sprintf(", replay %d", len(u.replays)+1)); err != nil {
 			return ctx.Err()
 		}
-		seen := map[string]bool{}
-		for _, wrong := range u.found {
-			for _, o := range wrong {
-				seen[o.cause()] = true
-			}
-		}
-		u.replays = append(u.replays, upgradeReplay{u.ran, seen})
+		u.replays = append(u.replays, u.replayed(first.found))
 	}
 	return nil
+}
+
+// replayed returns what a replay showed, after what the first run found. What both have under one name confirms nothing
+// about other names.
+func (u *upgrade) replayed(first map[string][]*Observation) upgradeReplay {
+	known, seen := map[string]bool{}, map[string]bool{}
+	for _, wrong := range first {
+		for _, o := range wrong {
+			known[o.cause()] = true
+		}
+	}
+	for _, wrong := range u.found {
+		for _, o := range wrong {
+			if seen[o.cause()] = true; !known[o.cause()] {
+				seen[o.alike()] = true
+			}
+		}
+	}
+	return upgradeReplay{u.ran, seen}
+}
+
+// alike is the cause without the part of the object's name that may be another one in each run, such as a time.
+func (o *Observation) alike() string {
+	kind, name, found := strings.Cut(o.Object, " ")
+	if !found {
+		return o.cause()
+	}
+	object, _ := compare.Name(world.Key{Kind: kind, Name: name}, &unstructured.Unstructured{})
+	like := *o
+	like.Title = strings.ReplaceAll(o.Title, o.Object, compare.Stem(object))
+	return like.cause()
 }
 
 // isOpen reports whether an observation is neither confirmed nor refuted.
@@ -188,7 +232,7 @@ func (u *upgrade) again(part string, o *Observation) (replays, again int) {
 	for _, replay := range u.replays {
 		if slices.Contains(replay.ran, part) {
 			replays++
-			if replay.seen[o.cause()] {
+			if replay.seen[o.cause()] || replay.seen[o.alike()] {
 				again++
 			}
 		}

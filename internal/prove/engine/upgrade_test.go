@@ -312,6 +312,47 @@ func TestUpgradesAreConfirmed(t *testing.T) {
 	}
 }
 
+// TestUpgradesOfObjectsWithOtherNames has objects that the operator names anew each time, and others whose names look
+// like that.
+func TestUpgradesOfObjectsWithOtherNames(t *testing.T) {
+	const uuid, otherUUID = "01234567-89ab-cdef-0123-456789abcdef", "5d5f67c2-897b-450d-a646-7b9551563a65"
+	creates := func(object string) *Observation {
+		return &Observation{Family: upgradeFamily, Verdict: "end-state", Object: object, Title: "It creates " + object}
+	}
+	leaves := func(object string) *Observation {
+		return &Observation{Family: upgradeFamily, Verdict: "leftovers", Object: object, Title: object + " is left behind"}
+	}
+	exits := &Observation{Family: upgradeFamily, Verdict: "exit", Title: "It exits"}
+	type all = []*Observation
+	for about, test := range map[string]struct {
+		first, replay all
+		again         []int // of each in the first
+	}{
+		"a time":         {all{creates("Job a/log-20261118173012")}, all{creates("Job a/log-20261118173055")}, []int{1}},
+		"a random part":  {all{leaves("Job a/log-x7k2p")}, all{leaves("Job a/log-9qw4z")}, []int{1}},
+		"a UUID":         {all{leaves("Job a/log-" + uuid)}, all{leaves("Job a/log-" + otherUUID)}, []int{1}},
+		"another object": {all{creates("Job a/log-20261118173012")}, all{creates("Job a/clean-20261118173055")}, []int{0}},
+		"another kind":   {all{creates("Job a/log-x7k2p")}, all{creates("Pod a/log-9qw4z")}, []int{0}},
+		"something else": {all{creates("Job a/log-x7k2p")}, all{leaves("Job a/log-9qw4z")}, []int{0}},
+		"one of two alike": {
+			all{leaves("Secret a/web-keys"), leaves("Secret a/web-data")}, all{leaves("Secret a/web-keys")}, []int{1, 0},
+		},
+		"no object":  {all{exits}, all{exits}, []int{1}},
+		"an ordinal": {all{leaves("Pod a/web-0")}, all{leaves("Pod a/web-1")}, []int{0}},
+	} {
+		u := &upgrade{new: &campaign{}, static: map[*Observation]bool{}}
+		u.begin()
+		u.ran = upgradeRuns
+		u.add("upgrade", test.replay...)
+		u.replays = append(u.replays, u.replayed(map[string][]*Observation{"upgrade": test.first}))
+		for i, o := range test.first {
+			if replays, again := u.again("upgrade", o); replays != 1 || again != test.again[i] {
+				t.Errorf("%s: %s again in %d of %d", about, o.Object, again, replays)
+			}
+		}
+	}
+}
+
 func TestWantsUpgrade(t *testing.T) {
 	from := &Earlier{}
 	for _, test := range []struct {
