@@ -4,6 +4,7 @@
 package podcluster
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	"github.com/opdock/opdock/internal/flow"
@@ -27,10 +29,13 @@ type desk struct {
 	*testing.T
 	client.WithWatch
 
-	cluster   *kubegroupv1.PodCluster
-	admission *admission
-	whole     *flow.Reconciler[*kubegroupv1.PodCluster]
-	recorder  *events.FakeRecorder
+	cluster    *kubegroupv1.PodCluster
+	admission  *admission
+	reconciler *Reconciler
+	whole      *flow.Reconciler[*kubegroupv1.PodCluster]
+	recorder   *events.FakeRecorder
+	// reads are pods that were read from the server.
+	reads []string
 }
 
 func newDesk(t *testing.T, spec string) *desk {
@@ -39,11 +44,24 @@ func newDesk(t *testing.T, spec string) *desk {
 	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster).WithStatusSubresource(cluster).WithReturnManagedFields().
 		WithIndex(&corev1.Pod{}, clusterIndex, clusterKeys).WithIndex(&appsv1.ControllerRevision{}, clusterIndex, clusterKeys).Build()
 	d := &desk{T: t, WithWatch: server, cluster: cluster, admission: &admission{}, recorder: events.NewFakeRecorder(1000)}
-	r := &Reconciler{Client: d.admission.client(server), Reader: server, Now: func() time.Time { return noon }}
-	d.whole = &flow.Reconciler[*kubegroupv1.PodCluster]{
-		Kind: r.Kind(), Client: server, Reader: server, Events: d.recorder, Clock: clocktesting.NewFakePassiveClock(noon),
-	}
+	d.start()
 	return d
+}
+
+// start is a start of the manager, which has forgotten everything.
+func (d *desk) start() {
+	reader := interceptor.NewClient(d.WithWatch, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, is := object.(*corev1.Pod); is {
+				d.reads = append(d.reads, key.Name)
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+	})
+	d.reconciler = &Reconciler{Client: d.admission.client(d.WithWatch), Reader: reader, Now: func() time.Time { return noon }}
+	d.whole = &flow.Reconciler[*kubegroupv1.PodCluster]{
+		Kind: d.reconciler.Kind(), Client: d.WithWatch, Reader: d.WithWatch, Events: d.recorder, Clock: clocktesting.NewFakePassiveClock(noon),
+	}
 }
 
 // pass runs a pass and returns the condition Ready after it.

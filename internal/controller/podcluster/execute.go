@@ -228,8 +228,15 @@ func (r *Reconciler) deletePod(ctx context.Context, s *scope, a action) outcome 
 			return outcome{err: err, taken: true}
 		}
 	}
-	err := r.Client.Delete(ctx, pod.DeepCopy(), client.Preconditions{UID: ptr.To(pod.UID)})
+	options := []client.DeleteOption{client.Preconditions{UID: ptr.To(pod.UID)}}
+	if pod.Labels[flow.LabelManagedBy] != flow.ManagedBy {
+		// The cache does not hold it, so it will not report the deletion.
+		options = append(options, client.DisableReadYourWritesConsistency)
+	}
+	r.vanishedPods.noteRemoval(pod.UID, s.world.now)
+	err := r.Client.Delete(ctx, pod.DeepCopy(), options...)
 	if client.IgnoreNotFound(err) != nil {
+		r.vanishedPods.forgetRemoval(pod.UID)
 		return outcome{err: flow.Refused(fmt.Errorf("deleting pod %s: %w", pod.Name, err))}
 	}
 	replaced()
