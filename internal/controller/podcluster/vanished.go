@@ -39,7 +39,18 @@ func (v *vanished) notice() predicate.Predicate {
 			}
 			return true
 		},
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			if owner := metav1.GetControllerOfNoCopy(e.ObjectOld); owner != nil && !isFoundBy(e.ObjectNew, owner) {
+				v.add(e.ObjectOld, time.Now())
+			}
+			return true
+		},
 	}
+}
+
+// isFoundBy reports whether the PodCluster that an owner reference names still finds an object in the cache.
+func isFoundBy(object client.Object, owner *metav1.OwnerReference) bool {
+	return slices.ContainsFunc(clusterKeys(object), func(key string) bool { return key == ownerKey(owner.UID) || key == instanceKey(owner.Name) })
 }
 
 func (v *vanished) add(object client.Object, now time.Time) {
