@@ -5,6 +5,7 @@ package podcluster
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +146,37 @@ func TestAContestedPodIsReported(t *testing.T) {
 			}
 			t.Error("there is no truce")
 		})
+	}
+}
+
+// A person or a script that tries one value after the other is no rival for a long time.
+func TestEditsWithOtherValuesAreCorrected(t *testing.T) {
+	for name, edit := range map[string]func(*corev1.Pod, string){
+		"label":      func(pod *corev1.Pod, value string) { pod.Labels[flow.LabelInstance] = value },
+		"annotation": func(pod *corev1.Pod, value string) { pod.Annotations["note"] = value },
+		"owner":      func(pod *corev1.Pod, value string) { pod.OwnerReferences[0].Name = value },
+		"image":      func(pod *corev1.Pod, value string) { pod.Spec.Containers[0].Image = value },
+	} {
+		for _, test := range []struct {
+			values string
+			want   int
+		}{{"other values", 100}, {"the same value", 16}} {
+			t.Run(name+" with "+test.values, func(t *testing.T) {
+				d := newDesk(t, "{podReplicas: 1, image: a, template: {metadata: {annotations: {note: mine}}}}")
+				d.settle()
+				for round := range test.want + 1 {
+					value := "theirs"
+					if test.want == 100 {
+						value += strconv.Itoa(round)
+					}
+					d.edit(func(pod *corev1.Pod) { edit(pod, value) })
+					ready, _, err := d.pass()
+					if err != nil || (ready.Reason == flow.ReasonContested) != (round == test.want) {
+						t.Fatalf("after %d edits it is %s, %v", round+1, ready.Reason, err)
+					}
+				}
+			})
+		}
 	}
 }
 
