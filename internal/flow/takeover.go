@@ -20,7 +20,7 @@ import (
 //   - Fields that we created a child with. A create counts as an update, and not as an apply.
 //   - Fields that other writers added. Once we own them and they are not in the configuration, they are removed. If they are in
 //     an item that admission has added to a list, the whole item is removed, because the rest of it may not be valid. Admission then
-//     adds it again.
+//     adds it again. If the server does not let us remove the item, it is given back when the added fields are gone.
 //
 // Taking over changes only managed fields. The apply after it changes all fields at once, so the child is never in an
 // intermediate state, which the server might reject. If that apply fails or never comes, nothing else tells added fields from our
@@ -28,7 +28,8 @@ import (
 
 // mustTakeOver reports whether we have to take over fields before the child is applied.
 func (p *Pass) mustTakeOver(object client.Object, found drift) bool {
-	return len(found.added) > 0 || slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+	hasReleased := found.released != nil && !found.released.Empty()
+	return len(found.added) > 0 || hasReleased || slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return isEntryOf(&entry, p.fieldOwner) && entry.Operation == metav1.ManagedFieldsOperationUpdate
 	})
 }
@@ -77,6 +78,9 @@ func takenOver(entries []metav1.ManagedFieldsEntry, owner, apiVersion string, fo
 			continue
 		}
 		if isEntryOf(&entry, owner) {
+			if found.released != nil {
+				fields = fields.Difference(found.released)
+			}
 			ours = ours.Union(fields)
 			continue
 		}
