@@ -5,6 +5,7 @@ package drift_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -218,6 +220,33 @@ func TestEditsOfAnInjectedVolume(t *testing.T) {
 			if !slices.ContainsFunc(template.Volumes, func(one corev1.Volume) bool { return one.Name == "injected" }) || len(template.Containers) != 2 {
 				t.Errorf("the pods have become %+v", template)
 			}
+		})
+	}
+}
+
+// What is injected beside an added field stays, although no manager owns anything else there.
+func TestEditsBesideWhatIsInjectedOnce(t *testing.T) {
+	for name, edit := range map[string]string{
+		"a volume":                `{"volumes": [{"name": "added", "emptyDir": {}}]}`,
+		"two volumes and a mount": `{"volumes": [{"name": "added", "emptyDir": {}}, {"name": "more", "emptyDir": {}}], "containers": [{"name": "arm", "volumeMounts": [{"name": "more", "mountPath": "/more"}]}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
+			inject(t, s.Client, s.namespace, mounting, once)
+			fleettest.Run(t, fleettest.Config(t), manager.Options{Namespaces: []string{s.namespace}})
+			s.create(owners[2].manifest)
+			s.learn([]string{"Deployment"})
+			before := s.template()
+			s.editTemplate(edit)
+			testenv.Await(t, func() string {
+				if after := s.template(); !apiequality.Semantic.DeepEqual(before, after) {
+					return fmt.Sprintf("the pods have become %+v: %s", after, s.message())
+				}
+				return s.notReady()
+			})
+			testenv.Await(t, func() string {
+				return s.noEvent("DriftCorrected", `spec.template.spec.volumes[name="added"] was added by person`)
+			})
 		})
 	}
 }
