@@ -4,6 +4,8 @@
 package flow
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -188,26 +190,28 @@ func contested(name, fields string, wait time.Duration, rounds int) error {
 
 // MayRestore must be called before a child that is not applied is corrected. The error is the outcome if the
 // correction has to wait because another writer reverts it again and again. The function is to be called when it succeeded.
-// Each of the fields is a text about one that differs.
-func (p *Pass) MayRestore(object client.Object, fields []string) (restored func(), err error) {
-	return p.MayReplace(object, fields, contestWithin)
+// Each of the fields is a text about one that differs, and values are what they have now, as anything that has a JSON.
+func (p *Pass) MayRestore(object client.Object, fields []string, values any) (restored func(), err error) {
+	return p.MayReplace(object, fields, values, contestWithin)
 }
 
 // MayReplace is MayRestore for a child that is deleted because of its drift, and recreated under the same name. within is
 // how soon the next child must differ in the same fields to count as a reaction.
-func (p *Pass) MayReplace(object client.Object, fields []string, within time.Duration) (replaced func(), err error) {
-	return p.mayWrite(p.correctionOf(object, fields), strings.Join(fields, ", "), within)
+func (p *Pass) MayReplace(object client.Object, fields []string, values any, within time.Duration) (replaced func(), err error) {
+	return p.mayWrite(p.correctionOf(object, fields, values), strings.Join(fields, ", "), within)
 }
 
-// Contested returns how long the correction of a child in these fields has to wait; 0 if it need not.
-func (p *Pass) Contested(object client.Object, fields []string) time.Duration {
-	wait, _ := p.contests.wait(p.correctionOf(object, fields), p.now)
+// Contested returns how long the correction of a child in these fields, which have these values, has to wait; 0 if it need not.
+func (p *Pass) Contested(object client.Object, fields []string, values any) time.Duration {
+	wait, _ := p.contests.wait(p.correctionOf(object, fields, values), p.now)
 	return wait
 }
 
 // correctionOf identifies the correction of a child that is not applied.
-func (p *Pass) correctionOf(object client.Object, fields []string) repetition {
-	write := repetition{childOf: p.childOf(object), signature: strings.Join(fields, "\n")}
+func (p *Pass) correctionOf(object client.Object, fields []string, values any) repetition {
+	data, _ := json.Marshal(values)
+	sum := sha256.Sum256(data)
+	write := repetition{childOf: p.childOf(object), signature: strings.Join(fields, "\n"), values: string(sum[:])}
 	write.metadata = !slices.ContainsFunc(fields, func(field string) bool { return !strings.HasPrefix(field, "metadata.") })
 	return write
 }

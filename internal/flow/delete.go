@@ -60,6 +60,10 @@ func (p *Pass) Delete(ctx context.Context, object client.Object, options ...clie
 	return false, nil
 }
 
+// AsksServer reports whether there may be obsolete children that the caches do not hold: the spec has changed since the last pass,
+// or that pass has failed. Delete asks the server for them. It is exported for children that are found by their labels.
+func (p *Pass) AsksServer() bool { return p.asksServer }
+
 // isOurOrphan reports whether an object that the owner does not control is a child without an owner reference, which Apply would
 // adopt if it were still part of the spec. The object is replaced with the server's version. While the owner is being deleted,
 // such objects stay: they were released on purpose.

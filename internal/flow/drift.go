@@ -24,6 +24,9 @@ type drift struct {
 	added []manager
 	// injected are items of lists within which fields were added. Admission has created these items.
 	injected *fieldpath.Set
+	// released are items that an earlier correction has taken over and the server did not let it remove, and whose added fields are
+	// gone since. They must not stay ours, or each apply would try to remove them.
+	released *fieldpath.Set
 	// unfinished means that an earlier correction has taken over added fields, but has not removed them.
 	unfinished bool
 	// moved are lists whose items were reordered. They are only looked for if nothing else differs.
@@ -55,6 +58,8 @@ func (p *Pass) drift(live metav1.Object, desired *desired) drift {
 	found := drift{lost: expected}
 	accepted := []*fieldpath.Set{expected}
 	if owned.ours != nil {
+		found.released = releasedItems(owned.ours, expected)
+		owned.ours = owned.ours.Difference(found.released)
 		found.lost = expected.Difference(owned.ours)
 		if desired.isAppliedTo(live) {
 			// Defaults that the server set for us and that other managers also own. If our configuration changes, their

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/yaml"
 )
 
@@ -147,6 +149,58 @@ func TestDriftAfterAnUnfinishedCorrection(t *testing.T) {
 	}
 }
 
+// The server refuses to remove an injected item that others refer to. What was added to it is ours then, until it is gone.
+func TestDriftAfterARefusedCorrection(t *testing.T) {
+	const volume = `"k:{\"name\":\"injected\"}": {".": {}%s}, "k:{\"name\":\"data\"}"`
+	for _, test := range []struct{ name, ours, other, released, injected string }{
+		{"the edit is there", `, "f:emptyDir": {"f:medium": {}}`, "", "", ""},
+		{"the edit is taken back", "", "", `.spec.template.spec.volumes[name="injected"]`, ""},
+		{
+			"another edit", "", `{"f:spec": {"f:template": {"f:spec": {"f:volumes": {"k:{\"name\":\"injected\"}": {"f:emptyDir": {"f:sizeLimit": {}}}}}}}}`,
+			`.spec.template.spec.volumes[name="injected"]`, `.spec.template.spec.volumes[name="injected"]`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			want := desiredOf(t, configuration)
+			taken := strings.NewReplacer(`"f:annotations": {"f:opdock.dev/applied": {}}`, `"f:annotations": {}`, `"k:{\"name\":\"data\"}"`, fmt.Sprintf(volume, test.ours)).Replace(owned)
+			live := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+				Annotations:   map[string]string{AppliedAnnotation: want.hash},
+				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "us", Operation: "Apply", FieldsV1: metav1.NewFieldsV1(taken)}},
+			}}
+			if test.other != "" {
+				live.ManagedFields = append(live.ManagedFields, metav1.ManagedFieldsEntry{Manager: "other", Operation: "Update", FieldsV1: metav1.NewFieldsV1(test.other)})
+			}
+			pass := &Pass{fieldOwner: "us", shapes: (&shapes{}).of(clientgoscheme.Scheme)}
+			found := pass.drift(live, want)
+			if got := pathsOf(found.released); got != test.released {
+				t.Errorf("released is %q", got)
+			}
+			if got := pathsOf(found.injected); got != test.injected {
+				t.Errorf("injected is %q", got)
+			}
+			if found.none() || pass.mustTakeOver(live, found) != (test.released != "") {
+				t.Errorf("the managed fields are written: %v", pass.mustTakeOver(live, found))
+			}
+			entries, err := takenOver(live.ManagedFields, "us", "apps/v1", found)
+			if err != nil {
+				t.Fatal(err)
+			}
+			item := fieldpath.MakePathOrDie("spec", "template", "spec", "volumes", fieldpath.KeyByFields("name", "injected"))
+			if fields := fieldsOf(&entries[len(entries)-1]); fields.Has(item) != (test.name != "the edit is taken back") {
+				t.Errorf("the item is ours: %v", fields.Has(item))
+			}
+		})
+	}
+}
+
+func pathsOf(fields *fieldpath.Set) string {
+	var paths []string
+	for path := range fields.All() {
+		paths = append(paths, path.String())
+	}
+	return strings.Join(paths, ", ")
+}
+
 func TestDriftWithinInjectedItems(t *testing.T) {
 	const containers = `{"f:spec": {"f:template": {"f:spec": {"f:containers": %s}}}}`
 	for _, test := range []struct{ name, other, want string }{
@@ -164,12 +218,8 @@ func TestDriftWithinInjectedItems(t *testing.T) {
 				},
 			}
 			found := (&Pass{fieldOwner: "us", shapes: (&shapes{}).of(clientgoscheme.Scheme)}).drift(live, want)
-			var got []string
-			for path := range found.injected.All() {
-				got = append(got, path.String())
-			}
-			if strings.Join(got, ", ") != test.want || len(found.added) != 1 {
-				t.Errorf("got %v, added %v", got, found.added)
+			if got := pathsOf(found.injected); got != test.want || len(found.added) != 1 {
+				t.Errorf("got %q, added %v", got, found.added)
 			}
 		})
 	}

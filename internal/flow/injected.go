@@ -44,3 +44,15 @@ func (o ownership) injectedItems(expected *fieldpath.Set, added []manager) *fiel
 	}
 	return items
 }
+
+// releasedItems returns the items that are ours, but not in the configuration, and in which nothing is ours. Whoever adds an item
+// also owns its keys, so these are items of admission, which an earlier correction has taken over.
+func releasedItems(ours, expected *fieldpath.Set) *fieldpath.Set {
+	items := &fieldpath.Set{}
+	for path := range ours.All() {
+		if path[len(path)-1].Key != nil && !expected.Has(path) && !hasBelow(ours, path) {
+			items.Insert(slices.Clone(path))
+		}
+	}
+	return items
+}

@@ -20,7 +20,7 @@ func TestAContestAboutAName(t *testing.T) {
 	replace := func(name string, after time.Duration) error {
 		pass.now = pass.now.Add(after)
 		next := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(rand.String(8))}}
-		replaced, err := pass.MayReplace(next, []string{"spec.tolerations was changed by rival"}, 2*time.Minute)
+		replaced, err := pass.MayReplace(next, []string{"spec.tolerations was changed by rival"}, "same", 2*time.Minute)
 		if err == nil && !refused {
 			replaced()
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,15 +21,16 @@ import (
 //   - Fields that we created a child with. A create counts as an update, and not as an apply.
 //   - Fields that other writers added. Once we own them and they are not in the configuration, they are removed. If they are in
 //     an item that admission has added to a list, the whole item is removed, because the rest of it may not be valid. Admission then
-//     adds it again.
+//     adds it again. If the server does not let us remove the item, it is given back when the added fields are gone.
 //
-// Taking over changes only managed fields. The apply after it changes all fields at once, so the child is never in an
-// intermediate state, which the server might reject. If that apply fails or never comes, nothing else tells added fields from our
-// own, so we give up AppliedAnnotation until then: a child without it is applied again.
+// Taking over changes only managed fields, except for removals. The apply after it changes all fields at once, so the child is never
+// in an intermediate state, which the server might reject. If that apply fails or never comes, nothing else tells added fields from
+// our own, so we give up AppliedAnnotation until then: a child without it is applied again.
 
 // mustTakeOver reports whether we have to take over fields before the child is applied.
 func (p *Pass) mustTakeOver(object client.Object, found drift) bool {
-	return len(found.added) > 0 || slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+	hasReleased := found.released != nil && !found.released.Empty()
+	return len(found.added) > 0 || hasReleased || slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return isEntryOf(&entry, p.fieldOwner) && entry.Operation == metav1.ManagedFieldsOperationUpdate
 	})
 }
@@ -39,11 +41,23 @@ func (p *Pass) takeOver(ctx context.Context, object client.Object, desired *desi
 	if err != nil {
 		return fmt.Errorf("taking over the fields of %s: %w", describe(object, desired.name), err)
 	}
-	patch, err := json.Marshal([]map[string]any{
-		// The resource version is a precondition: the managed fields must be the ones that were read.
+	operations := []map[string]any{
+		// The resource version is a precondition: the managed fields and the items of lists must be the ones that were read.
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": object.GetResourceVersion()},
 		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
-	})
+	}
+	if removals := p.removals(object, desired, found); len(removals) > 0 {
+		err := p.patchJSON(ctx, object, desired, append(slices.Clip(operations), removals...))
+		if !apierrors.IsInvalid(err) {
+			return err
+		}
+		// What refers to them may be a field of ours that was changed. The apply restores it with the same request.
+	}
+	return p.patchJSON(ctx, object, desired, operations)
+}
+
+func (p *Pass) patchJSON(ctx context.Context, object client.Object, desired *desired, operations []map[string]any) error {
+	patch, err := json.Marshal(operations)
 	if err != nil {
 		return fmt.Errorf("encoding the managed fields of %s: %w", describe(object, desired.name), err)
 	}
@@ -77,6 +91,9 @@ func takenOver(entries []metav1.ManagedFieldsEntry, owner, apiVersion string, fo
 			continue
 		}
 		if isEntryOf(&entry, owner) {
+			if found.released != nil {
+				fields = fields.Difference(found.released)
+			}
 			ours = ours.Union(fields)
 			continue
 		}

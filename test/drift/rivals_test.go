@@ -5,6 +5,7 @@ package drift_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -28,8 +30,16 @@ import (
 const sidecar = `containers: [Object.spec.template.spec.containers{name: "sidecar", image: "sidecar"},
 	Object.spec.template.spec.containers{name: "app", image: "mirror/nginx"}]`
 
-// inject lets the server add the sidecar to every Deployment of the namespace on each write. Conditions limit the writes.
-func inject(t *testing.T, c client.Client, namespace string, conditions ...admissionregistrationv1.MatchCondition) {
+// mounting is a sidecar with a volume.
+const mounting = `volumes: [Object.spec.template.spec.volumes{name: "injected", emptyDir: Object.spec.template.spec.volumes.emptyDir{}}],
+	containers: [Object.spec.template.spec.containers{name: "sidecar", image: "sidecar",
+		volumeMounts: [Object.spec.template.spec.containers.volumeMounts{name: "injected", mountPath: "/injected"}]}]`
+
+// once limits an injector to new objects.
+var once = admissionregistrationv1.MatchCondition{Name: "once", Expression: `request.operation == "CREATE"`}
+
+// inject lets the server add what to every Deployment of the namespace on each write. Conditions limit the writes.
+func inject(t *testing.T, c client.Client, namespace, what string, conditions ...admissionregistrationv1.MatchCondition) {
 	t.Helper()
 	metadata := metav1.ObjectMeta{Name: "injector-" + namespace}
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
@@ -47,7 +57,7 @@ func inject(t *testing.T, c client.Client, namespace string, conditions ...admis
 			Mutations: []admissionregistrationv1.Mutation{{
 				PatchType: admissionregistrationv1.PatchTypeApplyConfiguration,
 				ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{
-					Expression: `Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{` + sidecar + `}}}}`,
+					Expression: `Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{` + what + `}}}}`,
 				},
 			}},
 		},
@@ -81,7 +91,7 @@ func inject(t *testing.T, c client.Client, namespace string, conditions ...admis
 
 func TestAdmissionIsNoDrift(t *testing.T) {
 	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
-	inject(t, s.Client, s.namespace)
+	inject(t, s.Client, s.namespace, sidecar)
 	stop := fleettest.Run(t, fleettest.Config(t), manager.Options{Namespaces: []string{s.namespace}})
 	s.create(owners[0].manifest)
 	s.learn([]string{"Deployment"})
@@ -129,7 +139,7 @@ func TestAdmissionIsNoDrift(t *testing.T) {
 // An injector that leaves its container alone if it is there does not restore it after an edit.
 func TestEditsOfInjectedContainers(t *testing.T) {
 	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
-	inject(t, s.Client, s.namespace, admissionregistrationv1.MatchCondition{
+	inject(t, s.Client, s.namespace, sidecar, admissionregistrationv1.MatchCondition{
 		Name: "absent", Expression: `!object.spec.template.spec.containers.exists(one, one.name == "sidecar")`,
 	})
 	fleettest.Run(t, fleettest.Config(t), manager.Options{Namespaces: []string{s.namespace}})
@@ -161,7 +171,7 @@ func TestEditsOfInjectedContainers(t *testing.T) {
 // An injector that only acts on new objects does not add again what a correction removes.
 func TestEditsOfWhatIsInjectedOnce(t *testing.T) {
 	s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
-	inject(t, s.Client, s.namespace, admissionregistrationv1.MatchCondition{Name: "once", Expression: `request.operation == "CREATE"`})
+	inject(t, s.Client, s.namespace, sidecar, once)
 	fleettest.Run(t, fleettest.Config(t), manager.Options{Namespaces: []string{s.namespace}})
 	s.create(owners[0].manifest)
 	s.learn([]string{"Deployment"})
@@ -184,6 +194,80 @@ func TestEditsOfWhatIsInjectedOnce(t *testing.T) {
 	testenv.Await(t, func() string {
 		return s.noEvent("DriftCorrected", `admission did not add spec.template.spec.containers[name="sidecar"] again`)
 	})
+}
+
+// An injected container keeps the server from removing the volume that was edited. When the edit is taken back, all is well.
+func TestEditsOfAnInjectedVolume(t *testing.T) {
+	for name, volumes := range map[string]string{"beside its own": "volumes: [{name: own, emptyDir: {}}]\n      ", "alone": ""} {
+		t.Run(name, func(t *testing.T) {
+			s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
+			inject(t, s.Client, s.namespace, mounting, once)
+			fleettest.Run(t, fleettest.Config(t), manager.Options{Namespaces: []string{s.namespace}})
+			s.create(strings.Replace(owners[2].manifest, "initContainers:", volumes+"initContainers:", 1))
+			s.learn([]string{"Deployment"})
+			for range 2 {
+				s.editTemplate(`{"volumes": [{"name": "injected", "emptyDir": {"medium": "Memory"}}]}`)
+				testenv.Await(t, func() string {
+					if reason, message := s.reason(), s.message(); reason != "Invalid" || !strings.Contains(message, `Not found: "injected"`) {
+						return reason + ": " + message
+					}
+					return ""
+				})
+				s.editTemplate(`{"volumes": [{"name": "injected", "emptyDir": {"medium": null}}]}`)
+				testenv.Await(t, s.notReady)
+			}
+			template := s.template()
+			if !slices.ContainsFunc(template.Volumes, func(one corev1.Volume) bool { return one.Name == "injected" }) || len(template.Containers) != 2 {
+				t.Errorf("the pods have become %+v", template)
+			}
+		})
+	}
+}
+
+// What is injected beside an added field stays, although no manager owns anything else there.
+func TestEditsBesideWhatIsInjectedOnce(t *testing.T) {
+	for name, edit := range map[string]string{
+		"a volume":                `{"volumes": [{"name": "added", "emptyDir": {}}]}`,
+		"two volumes and a mount": `{"volumes": [{"name": "added", "emptyDir": {}}, {"name": "more", "emptyDir": {}}], "containers": [{"name": "arm", "volumeMounts": [{"name": "more", "mountPath": "/more"}]}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &stage{T: t, Client: fleettest.Client(t), namespace: clustertest.Namespace(t)}
+			inject(t, s.Client, s.namespace, mounting, once)
+			fleettest.Run(t, fleettest.Config(t), manager.Options{Namespaces: []string{s.namespace}})
+			s.create(owners[2].manifest)
+			s.learn([]string{"Deployment"})
+			before := s.template()
+			s.editTemplate(edit)
+			testenv.Await(t, func() string {
+				if after := s.template(); !apiequality.Semantic.DeepEqual(before, after) {
+					return fmt.Sprintf("the pods have become %+v: %s", after, s.message())
+				}
+				return s.notReady()
+			})
+			testenv.Await(t, func() string {
+				return s.noEvent("DriftCorrected", `spec.template.spec.volumes[name="added"] was added by person`)
+			})
+		})
+	}
+}
+
+// editTemplate changes the pods of the first child, which is a Deployment.
+func (s *stage) editTemplate(spec string) {
+	s.Helper()
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.children[0].GetName()}}
+	patch := client.RawPatch(types.StrategicMergePatchType, []byte(`{"spec": {"template": {"spec": `+spec+`}}}`))
+	if err := s.Patch(s.Context(), deployment, patch, client.FieldOwner("person")); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) template() corev1.PodSpec {
+	s.Helper()
+	deployment := &appsv1.Deployment{}
+	if err := s.Get(s.Context(), client.ObjectKeyFromObject(s.children[0]), deployment); err != nil {
+		s.Fatal(err)
+	}
+	return deployment.Spec.Template.Spec
 }
 
 // createAnother creates an owner that a manager gets to after all that were there before it, and waits until it is ready.

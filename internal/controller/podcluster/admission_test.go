@@ -6,6 +6,7 @@ package podcluster
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -49,6 +51,7 @@ func (a *admission) client(server client.WithWatch) client.Client {
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			if pod, ok := object.(*corev1.Pod); ok {
 				a.created = append(a.created, pod.Name)
+				pod.UID = types.UID(fmt.Sprint(pod.Name, "/", len(a.created)))
 				pod.CreationTimestamp = metav1.NewTime(noon.Add(-time.Hour))
 				pod.Status.Phase = corev1.PodRunning
 				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: pod.CreationTimestamp}}

@@ -151,7 +151,7 @@ func wasOurs(cluster *kubegroupv1.PodCluster, pod *corev1.Pod) bool {
 // claim makes the PodCluster the controller of an object, and sets labels.
 func claim[T client.Object](ctx context.Context, r *Reconciler, s *scope, object T, labels map[string]string) (claimed T, gone bool, err error) {
 	var none T
-	restored, err := s.pass.MayRestore(object, []string{"metadata.ownerReferences was removed"})
+	restored, err := s.pass.MayRestore(object, []string{"metadata.ownerReferences was removed"}, referencesTo(s.cluster.UID, object))
 	if err != nil {
 		return none, false, err
 	}

@@ -33,7 +33,8 @@ type Reconciler struct {
 	Reader client.Reader
 	Now    func() time.Time
 
-	vanished vanished
+	// vanished are revisions, and vanishedPods are pods.
+	vanished, vanishedPods vanished
 }
 
 // Kind describes PodClusters to the flow.
@@ -64,7 +65,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 		}
 	}
 	return controller.
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(clustersOf), builder.WithPredicates(whenPodMatters())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(clustersOf), builder.WithPredicates(r.vanishedPods.notice(), whenPodMatters())).
 		Owns(&appsv1.ControllerRevision{}, builder.WithPredicates(r.vanished.notice())).
 		Complete(reconciler)
 }
@@ -77,7 +78,7 @@ type scope struct {
 	adoptable bool
 	adopting  sync.Mutex
 
-	world world // set by readSpec, findPods and findRevisions
+	world world // set by readSpec, findPods, findSurplus and findRevisions
 	plan  plan  // set by makePlan
 	// contested is the outcome if another writer, or admission, reverts each correction of an object; set by findPods
 	// and findRevisions.
@@ -107,6 +108,7 @@ func (r *Reconciler) reconcile(ctx context.Context, pass *flow.Pass, cluster *ku
 	err := flow.Run(ctx, s,
 		r.readSpec,
 		r.findPods,
+		r.findSurplus,
 		r.findRevisions,
 		r.findDrift,
 		r.makePlan,

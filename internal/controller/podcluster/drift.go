@@ -62,6 +62,34 @@ func (d *podDrift) withoutSpec() *podDrift {
 	return &podDrift{labels: d.labels, annotations: d.annotations, owner: d.owner, metadata: d.metadata}
 }
 
+// metadataOf returns the values of the metadata that differs.
+func (d *podDrift) metadataOf(pod *corev1.Pod) any {
+	labels, annotations := map[string]string{}, map[string]string{}
+	for name := range d.labels {
+		labels[name] = pod.Labels[name]
+	}
+	for name := range d.annotations {
+		annotations[name] = pod.Annotations[name]
+	}
+	var references []metav1.OwnerReference
+	if d.owner != nil {
+		references = referencesTo(d.owner.UID, pod)
+	}
+	return []any{labels, annotations, references}
+}
+
+// specOf returns the values of all fields of a pod's spec that can differ.
+func specOf(pod *corev1.Pod) any {
+	images := map[string]string{}
+	for _, container := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		images[container.Name] = container.Image
+	}
+	return []any{
+		images, pod.Spec.ActiveDeadlineSeconds, pod.Spec.Affinity, pod.Spec.NodeSelector, pod.Spec.SchedulingGates,
+		pod.Spec.TerminationGracePeriodSeconds, pod.Spec.Tolerations,
+	}
+}
+
 // lasting are the fields of a running pod that can be set, but not set back.
 var lasting = []string{
 	"spec.activeDeadlineSeconds", "spec.affinity", "spec.nodeSelector", "spec.schedulingGates", "spec.terminationGracePeriodSeconds", "spec.tolerations",
@@ -95,14 +123,14 @@ func (r *Reconciler) findDrift(_ context.Context, s *scope) error {
 func markContested(s *scope) {
 	for _, m := range s.world.members {
 		if !m.terminating {
-			m.metadataContested = m.drift.ofMetadata() && s.isContested(m, m.drift.metadata)
-			m.specContested = m.drift.ofSpec() && s.isContested(m, m.drift.spec)
+			m.metadataContested = m.drift.ofMetadata() && s.isContested(m, m.drift.metadata, m.drift.metadataOf(m.pod))
+			m.specContested = m.drift.ofSpec() && s.isContested(m, m.drift.spec, specOf(m.pod))
 		}
 	}
 }
 
-func (s *scope) isContested(m *member, fields []string) bool {
-	wait := s.pass.Contested(m.pod, fields)
+func (s *scope) isContested(m *member, fields []string, values any) bool {
+	wait := s.pass.Contested(m.pod, fields, values)
 	if due := s.world.now.Add(wait); wait > 0 && (s.world.truce.IsZero() || due.Before(s.world.truce)) {
 		s.world.truce = due
 	}

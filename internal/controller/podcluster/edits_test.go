@@ -4,6 +4,8 @@
 package podcluster
 
 import (
+	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	"github.com/opdock/opdock/internal/flow"
@@ -27,10 +30,13 @@ type desk struct {
 	*testing.T
 	client.WithWatch
 
-	cluster   *kubegroupv1.PodCluster
-	admission *admission
-	whole     *flow.Reconciler[*kubegroupv1.PodCluster]
-	recorder  *events.FakeRecorder
+	cluster    *kubegroupv1.PodCluster
+	admission  *admission
+	reconciler *Reconciler
+	whole      *flow.Reconciler[*kubegroupv1.PodCluster]
+	recorder   *events.FakeRecorder
+	// reads are pods that were read from the server.
+	reads []string
 }
 
 func newDesk(t *testing.T, spec string) *desk {
@@ -39,11 +45,24 @@ func newDesk(t *testing.T, spec string) *desk {
 	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(cluster).WithStatusSubresource(cluster).WithReturnManagedFields().
 		WithIndex(&corev1.Pod{}, clusterIndex, clusterKeys).WithIndex(&appsv1.ControllerRevision{}, clusterIndex, clusterKeys).Build()
 	d := &desk{T: t, WithWatch: server, cluster: cluster, admission: &admission{}, recorder: events.NewFakeRecorder(1000)}
-	r := &Reconciler{Client: d.admission.client(server), Reader: server, Now: func() time.Time { return noon }}
-	d.whole = &flow.Reconciler[*kubegroupv1.PodCluster]{
-		Kind: r.Kind(), Client: server, Reader: server, Events: d.recorder, Clock: clocktesting.NewFakePassiveClock(noon),
-	}
+	d.start()
 	return d
+}
+
+// start is a start of the manager, which has forgotten everything.
+func (d *desk) start() {
+	reader := interceptor.NewClient(d.WithWatch, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, is := object.(*corev1.Pod); is {
+				d.reads = append(d.reads, key.Name)
+			}
+			return c.Get(ctx, key, object, options...)
+		},
+	})
+	d.reconciler = &Reconciler{Client: d.admission.client(d.WithWatch), Reader: reader, Now: func() time.Time { return noon }}
+	d.whole = &flow.Reconciler[*kubegroupv1.PodCluster]{
+		Kind: d.reconciler.Kind(), Client: d.WithWatch, Reader: d.WithWatch, Events: d.recorder, Clock: clocktesting.NewFakePassiveClock(noon),
+	}
 }
 
 // pass runs a pass and returns the condition Ready after it.
@@ -127,6 +146,37 @@ func TestAContestedPodIsReported(t *testing.T) {
 			}
 			t.Error("there is no truce")
 		})
+	}
+}
+
+// A person or a script that tries one value after the other is no rival for a long time.
+func TestEditsWithOtherValuesAreCorrected(t *testing.T) {
+	for name, edit := range map[string]func(*corev1.Pod, string){
+		"label":      func(pod *corev1.Pod, value string) { pod.Labels[flow.LabelInstance] = value },
+		"annotation": func(pod *corev1.Pod, value string) { pod.Annotations["note"] = value },
+		"owner":      func(pod *corev1.Pod, value string) { pod.OwnerReferences[0].Name = value },
+		"image":      func(pod *corev1.Pod, value string) { pod.Spec.Containers[0].Image = value },
+	} {
+		for _, test := range []struct {
+			values string
+			want   int
+		}{{"other values", 100}, {"the same value", 16}} {
+			t.Run(name+" with "+test.values, func(t *testing.T) {
+				d := newDesk(t, "{podReplicas: 1, image: a, template: {metadata: {annotations: {note: mine}}}}")
+				d.settle()
+				for round := range test.want + 1 {
+					value := "theirs"
+					if test.want == 100 {
+						value += strconv.Itoa(round)
+					}
+					d.edit(func(pod *corev1.Pod) { edit(pod, value) })
+					ready, _, err := d.pass()
+					if err != nil || (ready.Reason == flow.ReasonContested) != (round == test.want) {
+						t.Fatalf("after %d edits it is %s, %v", round+1, ready.Reason, err)
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -224,12 +224,19 @@ func (r *Reconciler) deletePod(ctx context.Context, s *scope, a action) outcome 
 	replaced := func() {}
 	if a.drifted {
 		var err error
-		if replaced, err = s.pass.MayReplace(pod, a.member.drift.spec, reactionTo(pod, s.world.minReady)); err != nil {
+		if replaced, err = s.pass.MayReplace(pod, a.member.drift.spec, specOf(pod), reactionTo(pod, s.world.minReady)); err != nil {
 			return outcome{err: err, taken: true}
 		}
 	}
-	err := r.Client.Delete(ctx, pod.DeepCopy(), client.Preconditions{UID: ptr.To(pod.UID)})
+	options := []client.DeleteOption{client.Preconditions{UID: ptr.To(pod.UID)}}
+	if pod.Labels[flow.LabelManagedBy] != flow.ManagedBy {
+		// The cache does not hold it, so it will not report the deletion.
+		options = append(options, client.DisableReadYourWritesConsistency)
+	}
+	r.vanishedPods.noteRemoval(pod.UID, s.world.now)
+	err := r.Client.Delete(ctx, pod.DeepCopy(), options...)
 	if client.IgnoreNotFound(err) != nil {
+		r.vanishedPods.forgetRemoval(pod.UID)
 		return outcome{err: flow.Refused(fmt.Errorf("deleting pod %s: %w", pod.Name, err))}
 	}
 	replaced()
@@ -263,7 +270,7 @@ func (r *Reconciler) mendPod(ctx context.Context, s *scope, a action) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
-	done := r.restorePod(ctx, s, a.member, after, a.member.drift.spec)
+	done := r.restorePod(ctx, s, a.member, after, a.member.drift.spec, specOf(a.member.pod))
 	if done.member != nil {
 		done.member.drift = a.member.drift.withoutSpec()
 	}
@@ -284,7 +291,7 @@ func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
 	if drift.owner != nil {
 		after.OwnerReferences = withReference(after.OwnerReferences, *drift.owner)
 	}
-	done := r.restorePod(ctx, s, a.member, after, drift.metadata)
+	done := r.restorePod(ctx, s, a.member, after, drift.metadata, drift.metadataOf(a.member.pod))
 	if done.member != nil {
 		// The label may name a revision that the pod does not follow. If it was restored, it names the one that it does.
 		done.member.hash = a.member.hash
@@ -293,9 +300,9 @@ func (r *Reconciler) labelPod(ctx context.Context, s *scope, a action) outcome {
 	return done
 }
 
-// restorePod corrects fields of a pod.
-func (r *Reconciler) restorePod(ctx context.Context, s *scope, m *member, after *corev1.Pod, fields []string) outcome {
-	restored, err := s.pass.MayRestore(m.pod, fields)
+// restorePod corrects fields of a pod, which have these values now.
+func (r *Reconciler) restorePod(ctx context.Context, s *scope, m *member, after *corev1.Pod, fields []string, values any) outcome {
+	restored, err := s.pass.MayRestore(m.pod, fields, values)
 	if err != nil {
 		return outcome{err: err, taken: true}
 	}

@@ -22,6 +22,9 @@ const (
 	ownsLabel  = `{"f:metadata":{"f:labels":{".":{},"f:controller-revision-hash":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:image":{},"f:name":{}}}}}`
 	ownsRest   = `{"f:metadata":{"f:labels":{".":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"main\"}":{".":{},"f:image":{},"f:name":{}}}}}`
 	ownsOwners = `{"f:metadata":{"f:ownerReferences":{".":{}}}}`
+
+	// ownsRenewal is what we own of a pod whose images were changed.
+	ownsRenewal = `{"f:metadata":{"f:annotations":{".":{},"f:opdock.dev/in-place-update":{}}}}`
 )
 
 func fieldsOf(manager, fields string) metav1.ManagedFieldsEntry {

@@ -218,8 +218,9 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 	before := one.object
 	wanted := revisionObject(s.cluster, nil, one.hash, number)
 	var lost []string
+	had := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(wanted.Labels)) {
-		if before.Labels[name] != wanted.Labels[name] {
+		if had[name] = before.Labels[name]; had[name] != wanted.Labels[name] {
 			lost = append(lost, "metadata.labels."+name+wasChanged)
 		}
 	}
@@ -240,7 +241,7 @@ func (r *Reconciler) restoreRevision(ctx context.Context, s *scope, one *revisio
 	maps.Copy(after.Labels, wanted.Labels)
 	after.OwnerReferences = withReference(after.OwnerReferences, wanted.OwnerReferences[0])
 	after.Revision = number
-	restored, err := s.pass.MayRestore(before, lost)
+	restored, err := s.pass.MayRestore(before, lost, []any{had, referencesTo(s.cluster.UID, before), before.Revision})
 	if err != nil && !isOld {
 		// The revision is known nevertheless, so the pods need not wait.
 		s.contest(err)

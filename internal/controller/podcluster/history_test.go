@@ -11,6 +11,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -24,8 +25,18 @@ import (
 type archive struct {
 	cluster     *kubegroupv1.PodCluster
 	old, latest *appsv1.ControllerRevision
-	// vanished is what has left the cache.
+	// hash is the one of the old revision.
+	hash string
+	// vanished is what has left the cache, and released is the old revision before it lost its owner and its labels.
 	vanished []client.Object
+	released *appsv1.ControllerRevision
+}
+
+// createdByUs is what the server records about a revision that we have created.
+func createdByUs() []metav1.ManagedFieldsEntry {
+	entries := ownFieldsOf(`{"f:data":{".":{},"f:spec":{}},"f:revision":{}}`)
+	entries[0].APIVersion = "apps/v1"
+	return entries
 }
 
 func newArchive(t *testing.T) *archive {
@@ -43,7 +54,7 @@ func newArchive(t *testing.T) *archive {
 	}
 	a := &archive{cluster: clusterOf(t, "{image: b, updateStrategy: {partition: 1}}")}
 	a.old, a.latest = revisionOf(clusterOf(t, "{image: a}"), 1), revisionOf(a.cluster, 2)
-	a.cluster.Status.CurrentRevision = a.old.Name
+	a.cluster.Status.CurrentRevision, a.hash = a.old.Name, a.old.Labels[labelRevision]
 	return a
 }
 
@@ -87,6 +98,9 @@ func (a *archive) find(t *testing.T, members ...*member) (found world, gets, wri
 	r := &Reconciler{Client: cached, Reader: reader}
 	for _, object := range a.vanished {
 		r.vanished.notice().Delete(event.DeleteEvent{Object: object})
+	}
+	if a.released != nil && !r.vanished.notice().Update(event.UpdateEvent{ObjectOld: a.released, ObjectNew: a.old}) {
+		t.Error("an event is held back")
 	}
 	newPasses(t, r, a.cluster)(func(ctx context.Context, s *scope) {
 		s.world.members = members
@@ -167,8 +181,12 @@ func TestRevisionsThatAreGone(t *testing.T) {
 		{"of another controller", func(a *archive) { a.old.OwnerReferences[0].UID = "other" }, true},
 		{"without a controller", func(a *archive) { a.old.OwnerReferences = nil }, true},
 		{"without a controller, but ours", func(a *archive) {
-			a.old.OwnerReferences, a.old.ManagedFields = nil, ownFieldsOf(`{"f:data":{".":{},"f:spec":{}},"f:revision":{}}`)
-			a.old.ManagedFields[0].APIVersion = "apps/v1"
+			a.old.OwnerReferences, a.old.ManagedFields = nil, createdByUs()
+		}, false},
+		{"without a controller and our labels, but ours and in the cache", func(a *archive) {
+			a.released = a.old.DeepCopy()
+			a.old.OwnerReferences, a.old.Labels, a.old.ManagedFields = nil, map[string]string{flow.LabelManagedBy: flow.ManagedBy}, createdByUs()
+			a.cluster.Status.CurrentRevision = ""
 		}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -179,8 +197,11 @@ func TestRevisionsThatAreGone(t *testing.T) {
 			if test.gone && (len(found.revisions) != 1 || found.current != found.update || gets != 1 || writes != 0) {
 				t.Errorf("found %v with %d requests that read and %d that wrote", found.revisions, gets, writes)
 			}
-			if !test.gone && (len(found.revisions) != 2 || found.current.object.Name != a.old.Name || len(found.current.object.OwnerReferences) != 1) {
+			if !test.gone && (len(found.revisions) != 2 || len(found.revisions[a.hash].object.OwnerReferences) != 1 || found.revisions[a.hash].object.Labels[flow.LabelInstance] == "") {
 				t.Errorf("found %v", found.revisions)
+			}
+			if !test.gone && a.cluster.Status.CurrentRevision != "" && found.current.object.Name != a.old.Name {
+				t.Errorf("the current revision is %s", found.current.object.Name)
 			}
 		})
 	}

@@ -140,10 +140,17 @@ func renewalOf(pod *corev1.Pod) (begun time.Time, goesOn bool) {
 	})
 }
 
-// readRenewal returns an empty note if there is none, or none that can be read. Another writer can change it, and the worst
-// that follows is that a pod counts as available a moment too early, or that it is replaced when its time is up.
+// renewalText is annotationRenewal in an entry of the managed fields.
+const renewalText = `"f:` + annotationRenewal + `":{}`
+
+// readRenewal returns an empty note if there is none, or if it cannot be read or is not ours: with the note of another writer, a pod
+// that is well could wait for its kubelet until it is replaced. If another writer has changed ours, the worst that follows is that
+// the pod counts as available a moment too early.
 func readRenewal(pod *corev1.Pod) renewal {
 	var note renewal
+	if pod.Annotations[annotationRenewal] == "" || !ownsText(pod, renewalText) {
+		return renewal{}
+	}
 	if err := json.Unmarshal([]byte(pod.Annotations[annotationRenewal]), &note); err != nil {
 		return renewal{}
 	}

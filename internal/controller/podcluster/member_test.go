@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 )
 
 func TestOrdinalOf(t *testing.T) {
@@ -32,6 +34,7 @@ func TestOrdinalOf(t *testing.T) {
 func TestRenewal(t *testing.T) {
 	v1, v2, v3 := newRevision("v1"), newRevision("v2"), newRevision("v3")
 	start := newPod(t, "web", 0, "v1", "")
+	start.ManagedFields = ownFieldsOf(ownsRenewal)
 	start.Spec.Containers[0].Image = "image:1"
 	start.Spec.Containers = append(start.Spec.Containers, corev1.Container{Name: "injected", Image: "proxy"})
 	restart := func(pod *corev1.Pod, id string) *corev1.Pod {
@@ -77,10 +80,14 @@ func TestRenewal(t *testing.T) {
 	spoilt := changed.DeepCopy()
 	spoilt.Annotations[annotationRenewal] = "spoilt"
 	check("the note is damaged", spoilt, "image:2", true)
+	foreign := changed.DeepCopy()
+	foreign.ManagedFields = append(ownFieldsOf(ownsLabel), fieldsOf("kubectl-annotate", ownsRenewal))
+	check("the note is of another writer", foreign, "image:2", true)
 }
 
 func TestANewImageGetsTheFullTime(t *testing.T) {
 	pod := newPod(t, "web", 0, "v1", "!")
+	pod.ManagedFields = ownFieldsOf(ownsRenewal)
 	changed, err := renewed(pod, changedImages(newRevision("v1"), newRevision("v2"), nil), newRevision("v2"), noon)
 	if err != nil {
 		t.Fatal(err)
@@ -90,11 +97,36 @@ func TestANewImageGetsTheFullTime(t *testing.T) {
 	}
 }
 
-// Another writer cannot keep a pod that is not ready by its note.
+// The server records that the note is ours.
+func TestOurNote(t *testing.T) {
+	d := newDesk(t, "{podReplicas: 1, image: a}")
+	d.settle()
+	d.respec(func(spec *kubegroupv1.PodClusterSpec) { spec.Image = "b" })
+	if _, _, err := d.pass(); err != nil || !memberOf("web", d.pod()).renewing {
+		t.Errorf("no note is read (%v): %+v", err, d.pod().ObjectMeta)
+	}
+}
+
+// A note of another writer does not make a PodCluster replace a pod that is well.
+func TestANoteOfAnotherWriter(t *testing.T) {
+	d := newDesk(t, "{podReplicas: 1, image: a, progressDeadlineSeconds: 1}")
+	d.settle()
+	uid := d.pod().UID
+	d.edit(func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{annotationRenewal: `{"begun": "2026-01-01T11:00:00Z", "before": {"main": {"image": "other"}}}`}
+	})
+	d.settle()
+	if got := d.pod().UID; got != uid {
+		t.Errorf("the pod was replaced by %s", got)
+	}
+}
+
+// Another writer cannot keep a pod that is not ready by its note, even under our name.
 func TestANoteFromTheFuture(t *testing.T) {
 	w := parseWorld(t, settings{name: "web", replicas: 1, maxUnavailable: 1, deadline: time.Minute}, "v1")
 	w.current, w.update = w.revisions["v1"], w.revisions["v1"]
 	pod := w.members[0].pod
+	pod.ManagedFields = ownFieldsOf(ownsRenewal)
 	pod.Annotations = map[string]string{annotationRenewal: `{"begun": "2099-01-01T00:00:00Z", "before": {"main": {"id": "id-1", "image": "evil"}}}`}
 	w.members[0] = memberOf("web", pod)
 	if got := describePlan(newPlan(w)); got != "delete 0 (it has not been ready for 1m0s)" {

@@ -130,3 +130,13 @@ func TestAContestedNumber(t *testing.T) {
 		}
 	}
 }
+
+func TestOtherNumbersAreRestoredForLonger(t *testing.T) {
+	d, one := newHistory(t)
+	for round := range 50 {
+		d.renumber(one, int64(100+round))
+		if ready, _, err := d.pass(); err != nil || ready.Reason == flow.ReasonContested {
+			t.Fatalf("after %d edits it is %s, %v", round+1, ready.Reason, err)
+		}
+	}
+}

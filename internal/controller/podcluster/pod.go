@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
@@ -66,6 +67,11 @@ func hasReference(object metav1.Object, owner metav1.OwnerReference) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(one metav1.OwnerReference) bool {
 		return one.UID == owner.UID && apiequality.Semantic.DeepEqual(one, owner)
 	})
+}
+
+// referencesTo returns the references that an object has to an owner.
+func referencesTo(owner types.UID, object metav1.Object) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(object.GetOwnerReferences()), func(one metav1.OwnerReference) bool { return one.UID != owner })
 }
 
 // withReference returns references with the one to this owner, once.

@@ -25,7 +25,7 @@ func TestAnImageThatIsTakenBackAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Name: "ring-1", Labels: map[string]string{}},
+				ObjectMeta: metav1.ObjectMeta{Name: "ring-1", Labels: map[string]string{}, ManagedFields: ownFieldsOf(ownsRenewal)},
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "other"}}},
 			}
 			if test.reported != "" {

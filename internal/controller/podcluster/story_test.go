@@ -188,6 +188,7 @@ func (n *narrator) act(a action) {
 		if err != nil {
 			n.t.Fatal(err)
 		}
+		pod.ManagedFields = ownFieldsOf(ownsRenewal)
 		if m := memberOf(n.world.name, pod); m.ready {
 			n.t.Errorf("pod %d counts as ready before its kubelet has acted", a.ordinal)
 		}

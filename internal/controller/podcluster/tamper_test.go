@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	"github.com/opdock/opdock/internal/fleettest"
 	"github.com/opdock/opdock/internal/flow"
 )
@@ -79,4 +80,33 @@ func TestAPodThatIsReplacedByARequest(t *testing.T) {
 		return ""
 	})
 	s.awaitReady(cluster)
+}
+
+// Nothing but its name finds a pod that has lost its labels, and that is too many when the PodCluster goes on.
+func TestASurplusPodOfASuspendedPodCluster(t *testing.T) {
+	for name, patch := range map[string]string{
+		"hidden":   `{"metadata": {"labels": {"app.kubernetes.io/managed-by": null}}}`,
+		"released": `{"metadata": {"labels": null, "ownerReferences": null}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			cluster := s.awaitReady(s.create("web", "{podReplicas: 3, image: a}"))
+			s.await(s.change(cluster, `{"suspend": true}`), func(cluster *kubegroupv1.PodCluster) string {
+				if status := cluster.Status.Conditions[0].Status; status != metav1.ConditionUnknown {
+					return "Ready is " + string(status)
+				}
+				return ""
+			})
+			s.patch(s.pod("web-2"), patch)
+			s.change(cluster, `{"podReplicas": 2}`)
+			s.awaitReady(s.change(cluster, `{"suspend": false}`))
+			var pods corev1.PodList
+			if err := s.List(t.Context(), &pods, client.InNamespace(s.namespace)); err != nil {
+				t.Fatal(err)
+			}
+			if len(pods.Items) != 2 {
+				t.Errorf("there are %d pods", len(pods.Items))
+			}
+		})
+	}
 }

@@ -92,6 +92,7 @@ func newPod(t *testing.T, cluster string, ordinal int, hash, state string) *core
 	case "!":
 		setReady(corev1.ConditionFalse, ago(time.Hour))
 	case "^":
+		pod.ManagedFields = ownFieldsOf(ownsRenewal)
 		pod.Annotations = map[string]string{annotationRenewal: `{"begun": "2026-01-01T11:59:55Z", "before": {"main": {"id": "id-1", "image": "old"}}}`}
 	case "x":
 		pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "Evicted"
