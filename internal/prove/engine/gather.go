@@ -178,6 +178,13 @@ func (g *gathering) addUpgrade(u *upgrade) {
 			family.Clean++
 		}
 	}
+	if u.idle {
+		// An operator that only serves webhooks or converts versions writes nothing either, so this is no failure.
+		g.skipped[upgradeFamily+" of children"] = &report.NotTried{
+			Family: upgradeFamily, What: "objects that the operator makes",
+			Reason: name + " writes nothing for the objects of the scenario: check that it watches their namespace, and reconciles their kinds",
+		}
+	}
 	if missing := len(upgradeRuns) - len(u.ran); missing > 0 {
 		g.skipped[upgradeFamily] = &report.NotTried{Family: upgradeFamily, What: "runs", Reason: "an earlier step failed", Count: missing}
 	}

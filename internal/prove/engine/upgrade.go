@@ -65,7 +65,9 @@ type upgrade struct {
 	made, taken string
 	before      world.State
 	unfinished  map[string]string
-	mask        *compare.Mask
+	// idle is whether the earlier release wrote nothing for the objects of the scenario.
+	idle bool
+	mask *compare.Mask
 	// atRest are the writes of the earlier release after a restart, and remains what it leaves when its custom resources are
 	// deleted: they have nothing to do with an upgrade.
 	atRest  []unasked
@@ -290,7 +292,7 @@ func (u *upgrade) make(ctx context.Context) (err error) {
 		if made.rested.busy {
 			return &UnhealthyError{Reason: "it does not come to rest after the first step of the scenario, so the effects of an upgrade cannot be determined"}
 		}
-		u.before, u.unfinished = u.own(made.state), made.rested.unfinished
+		u.before, u.unfinished, u.idle = u.own(made.state), made.rested.unfinished, len(made.writes) == 0
 		for name := range u.unfinished {
 			u.old.restless[name], u.new.restless[name] = true, true
 		}

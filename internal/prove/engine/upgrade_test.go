@@ -312,6 +312,26 @@ func TestUpgradesAreConfirmed(t *testing.T) {
 	}
 }
 
+// TestUpgradesOfIdleReleases has an earlier release that writes nothing, perhaps because it watches another namespace.
+func TestUpgradesOfIdleReleases(t *testing.T) {
+	for _, idle := range []bool{false, true} {
+		c := &campaign{o: Options{Earlier: &Earlier{Name: "v1"}}}
+		u := &upgrade{new: c, ran: upgradeRuns, idle: idle}
+		g := newGathering(c, time.Now())
+		g.addUpgrade(u)
+		var reasons []string
+		for _, one := range g.skipped {
+			reasons = append(reasons, one.Reason)
+		}
+		if said := strings.Contains(strings.Join(reasons, "\n"), "v1 writes nothing"); said != idle {
+			t.Errorf("idle: %t, not tried: %q", idle, reasons)
+		}
+		if family := g.families[upgradeFamily]; family.Clean != len(upgradeRuns) {
+			t.Errorf("idle: %t, %+v", idle, family)
+		}
+	}
+}
+
 // TestUpgradesOfObjectsWithOtherNames has objects that the operator names anew each time, and others whose names look
 // like that.
 func TestUpgradesOfObjectsWithOtherNames(t *testing.T) {
