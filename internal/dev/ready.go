@@ -52,6 +52,7 @@ var (
 	watchesNamespaces = regexp.MustCompile(`(?i)\bwatch(ing|ed)? (?:only )?namespaces?(?:\(s\))?(?:[^a-z0-9-]|$)(.*)`)
 	loggedValue       = regexp.MustCompile(`^\W*\bnamespaces?"?\s*[:=]\s*(\[[^\]]*\]|"[^"]*"|[^\s"}]*)`)
 	furtherValue      = regexp.MustCompile(`"(?:[a-zA-Z]+\W?)?[nN]amespaces?"\s*:\s*(\[[^\]]*\]|"[^"]*")`)
+	endOfMessage      = regexp.MustCompile(`^([^"{]+)"\s*(?:,\s*"[^"]*"\s*:.*)?\}$`) // in a line of JSON
 	namespaceName     = regexp.MustCompile(`[a-z0-9](?:[a-z0-9-]*[a-z0-9])?`)
 	controllerName    = regexp.MustCompile(`"?controller"?[:=]\s*"?([^",\s}]+)`)
 	// loggerName has the name of the controller in controller-runtime 0.7 to 0.11.
@@ -170,6 +171,7 @@ func wantedIn(line string) (wanted project.Wanted, found bool) {
 //
 //	a,b
 //	a {"version": "1"}
+//	a","version":"1"}
 //	","namespaces":["a","b"]}
 //	{"namespace": "a"}
 //	namespaces=a
@@ -177,6 +179,8 @@ func namespacesIn(text string, watching bool) (names []string) {
 	text = strings.TrimSpace(text)
 	if match := loggedValue.FindStringSubmatch(text); match != nil {
 		text = match[1]
+	} else if match := endOfMessage.FindStringSubmatch(text); match != nil {
+		return namespacesIn(match[1], watching)
 	} else if before, values, has := strings.Cut(text, "{"); has { // a structured log, with other values before it
 		if match := furtherValue.FindStringSubmatch(values); match != nil {
 			text = match[1]
