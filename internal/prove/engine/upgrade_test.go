@@ -332,7 +332,7 @@ func TestUpgradesOfIdleReleases(t *testing.T) {
 	}
 }
 
-// TestUpgradesOfObjectsWithOtherNames has objects that the operator names anew each time, and others whose names look
+// TestUpgradesOfObjectsWithOtherNames has objects that the operator names differently each time, and others whose names look
 // like that.
 func TestUpgradesOfObjectsWithOtherNames(t *testing.T) {
 	const uuid, otherUUID = "01234567-89ab-cdef-0123-456789abcdef", "5d5f67c2-897b-450d-a646-7b9551563a65"
