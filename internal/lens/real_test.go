@@ -355,7 +355,7 @@ func asConfig[I interface{ Config() *rest.Config }](identity I, err error) (*res
 func TestRefusedWritesEnd(t *testing.T) {
 	w := newWorld(t, "application/vnd.kubernetes.protobuf", nil)
 	identity := must[*rest.Config](t)(asConfig(clustertest.Shared(t).As("system:serviceaccount:" + w.namespace + ":nobody")))
-	if err := w.lens.Forward(identity, "system:serviceaccount:"+w.namespace+":nobody"); err != nil {
+	if err := w.lens.Forward(identity, "system:serviceaccount:"+w.namespace+":stranger"); err != nil {
 		t.Fatal(err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
