@@ -354,7 +354,7 @@ func asConfig[I interface{ Config() *rest.Config }](identity I, err error) (*res
 // TestRefusedWritesEnd sends writes that the API server refuses without reading their bodies.
 func TestRefusedWritesEnd(t *testing.T) {
 	w := newWorld(t, "application/vnd.kubernetes.protobuf", nil)
-	identity := must[*rest.Config](t)(asConfig(clustertest.Shared(t).As("system:serviceaccount:" + w.namespace + ":nobody")))
+	identity := must[*rest.Config](t)(asConfig(clustertest.Shared(t).As("system:serviceaccount:" + w.namespace + ":stranger")))
 	if err := w.lens.Forward(identity, "system:serviceaccount:"+w.namespace+":stranger"); err != nil {
 		t.Fatal(err)
 	}
