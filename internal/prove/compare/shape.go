@@ -256,7 +256,7 @@ func (f *flattening) leaf(path, name string, value any) string {
 	}
 	switch name {
 	case "nodePort", "healthCheckNodePort":
-		if value != int64(0) {
+		if number, ok := value.(int64); ok && number != 0 && !slices.Contains(f.known, strconv.FormatInt(number, 10)) {
 			return "(allocated)"
 		}
 	case "uid":
@@ -302,7 +302,7 @@ func (f *flattening) leaf(path, name string, value any) string {
 	return normalize(text)
 }
 
-// Texts returns the addresses, times and nodes in a value. Where they occur in a scenario, they were chosen and not allocated, so the same
+// Texts returns the addresses, times, nodes and node ports in a value. Where they occur in a scenario, they were chosen and not allocated, so the same
 // texts in other objects must be compared.
 func Texts(value any) (found []string) {
 	switch v := value.(type) {
@@ -317,6 +317,10 @@ func Texts(value any) (found []string) {
 		for _, one := range v {
 			found = append(found, Texts(one)...)
 		}
+	case int64:
+		if firstNodePort <= v && v <= lastNodePort {
+			return []string{strconv.FormatInt(v, 10)}
+		}
 	case string:
 		if isTime(v) || isAddress(v) {
 			return []string{v}
@@ -328,6 +332,9 @@ func Texts(value any) (found []string) {
 	}
 	return found
 }
+
+// firstNodePort and lastNodePort are the range of node ports by default.
+const firstNodePort, lastNodePort = 30000, 32767
 
 // normalize replaces values that differ in each run.
 func normalize(text string) string {

@@ -323,11 +323,11 @@ func hasField(fields Fields, want string) bool {
 	return false
 }
 
-// TestAddressesThatSomebodyChose are compared, unlike those that are allocated.
+// TestAddressesThatSomebodyChose has addresses, times and node ports, which are compared, unlike those that are allocated.
 func TestAddressesThatSomebodyChose(t *testing.T) {
-	known := Texts(map[string]any{"address": "192.0.2.10", "peers": []any{"192.0.2.11:80"}, "until": "2030-01-01T00:00:00Z", "any": "0.0.0.0", "version": "1.2.3"})
+	known := Texts(map[string]any{"address": "192.0.2.10", "peers": []any{"192.0.2.11:80"}, "until": "2030-01-01T00:00:00Z", "any": "0.0.0.0", "version": "1.2.3", "door": int64(30077), "port": int64(8080)})
 	slices.Sort(known)
-	if want := []string{"0.0.0.0", "192.0.2.10", "192.0.2.11", "2030-01-01T00:00:00Z"}; !slices.Equal(known, want) {
+	if want := []string{"0.0.0.0", "192.0.2.10", "192.0.2.11", "2030-01-01T00:00:00Z", "30077"}; !slices.Equal(known, want) {
 		t.Fatalf("got %q, want %q", known, want)
 	}
 	for about, test := range map[string]struct {
@@ -340,6 +340,8 @@ func TestAddressesThatSomebodyChose(t *testing.T) {
 		"of a pod by chance":     {"kind: Pod\nstatus: {podIP: 192.0.2.10}", "status.podIP", "(address)"},
 		"chosen, in a text":      {"kind: ConfigMap\ndata: {hosts: '192.0.2.10,192.0.2.12'}", "data.hosts", "192.0.2.10,(address)"},
 		"a time that was chosen": {"kind: Frigate\nspec: {until: '2030-01-01T00:00:00Z'}", "spec.until", "2030-01-01T00:00:00Z"},
+		"a port of nodes":        {"kind: Service\nspec: {ports: [{name: web, nodePort: 30077}]}", "spec.ports[web].nodePort", "30077"},
+		"another such port":      {"kind: Service\nspec: {ports: [{name: web, nodePort: 30078}]}", "spec.ports[web].nodePort", "(allocated)"},
 		"another time":           {"kind: Frigate\nspec: {until: '2031-01-01T00:00:00Z'}", "spec.until", "(time)"},
 	} {
 		for _, object := range stateOf(t, test.object+"\nmetadata: {name: victory}") {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/opdock/opdock/internal/lens"
@@ -23,6 +24,8 @@ const (
 	// operator is then taken to be stuck: more are as fruitless.
 	fewRetries = 3
 	longPause  = firstRetry << 8
+	// longestBlind is longer than client-go waits before it watches again after some failures in a row.
+	longestBlind = 15 * time.Second
 	// longestPause is more than any step may take.
 	longestPause = time.Minute
 	// mostTimers is how often in a row a timer may lead to nothing until it is taken for one that always goes off.
@@ -48,15 +51,26 @@ type activity struct {
 	watching map[string]*watches
 	// elections learn from what the operator writes; nil learns nothing.
 	elections *elections
-	news      chan struct{}
+	// marks is set once a reconcile was marked; nil if nothing depends on it.
+	marks *atomic.Bool
+	news  chan struct{}
 }
 
 // watches are the watches of a resource.
 type watches struct {
 	open  int
 	ended time.Time // the last that did
-	// informs says that a cache is behind one of them, which asks for bookmarks and never stops. Another one may have ended for good.
+	// informs says that a cache is behind one of them, which asks for bookmarks. Another one may have ended for good.
 	informs bool
+}
+
+// pause is how long it takes at most until another watch begins. A cache comes back, with a growing pause between its attempts, unless
+// the operator has stopped it.
+func (w *watches) pause() time.Duration {
+	if w.informs {
+		return longestBlind
+	}
+	return longPause
 }
 
 type subject struct{ controller, namespace, name string }
@@ -106,11 +120,14 @@ func (a *activity) see(e *lens.Event) {
 		clear(a.watching)
 		a.last = time.Now()
 	case e.Delivery != nil:
-		if e.Delivery.Type == "BOOKMARK" || neverEnds(e.Delivery.Resource) {
+		if e.Delivery.Type == "BOOKMARK" || neverEnds(e.Delivery.Resource) || a.elections.shows(e.Delivery) {
 			return
 		}
 		a.last = time.Now()
 	case e.Reconcile != nil:
+		if a.marks != nil {
+			a.marks.Store(true)
+		}
 		a.reconcile(e.Reconcile, e.At)
 	case e.Request != nil:
 		a.request(e.Request)
@@ -257,7 +274,7 @@ func (a *activity) outlook(now time.Time, ahead time.Duration, expected func(fai
 	defer a.mutex.Unlock()
 	r := outlook{last: a.last, running: len(a.running), news: a.news, failers: map[string][]string{}}
 	for _, one := range a.watching {
-		r.blind = r.blind || one.open == 0 && (one.informs || now.Sub(one.ended) < longPause)
+		r.blind = r.blind || one.open == 0 && now.Sub(one.ended) < one.pause()
 	}
 	for who, meeting := range a.next {
 		switch {

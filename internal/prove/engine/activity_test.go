@@ -138,7 +138,60 @@ func TestWatchesThatEndForGood(t *testing.T) {
 	}
 	a.see(watching(frigates, false))
 	if !a.outlook(time.Now().Add(longPause), nearFuture, nil).blind {
-		t.Error("a cache always watches again")
+		t.Error("a cache watches again, but not always at once")
+	}
+	if a.outlook(time.Now().Add(longestBlind), nearFuture, nil).blind {
+		t.Error("a cache that was stopped is waited for without end")
+	}
+}
+
+// TestRenewedLocksAreNoActivity is about operators that elect their leader with a ConfigMap, and watch ConfigMaps.
+func TestRenewedLocksAreNoActivity(t *testing.T) {
+	configMaps := lens.Resource{Resource: "configmaps", Namespace: "default", Name: "lock"}
+	renewed := &lens.Change{Fields: []why.Change{{Path: "metadata.annotations[" + world.LeaderAnnotation + "]"}}}
+	deliver := func(name string, change *lens.Change) *lens.Event {
+		return &lens.Event{Delivery: &lens.Delivery{Resource: lens.Resource{Resource: "configmaps"}, Type: "MODIFIED", Object: &lens.Object{Namespace: "default", Name: name}, Change: change}}
+	}
+	a := newActivity()
+	a.elections = &elections{}
+	a.see(request(lens.Request{Verb: "update", Resource: configMaps, Status: 200, Change: renewed}))
+	for about, test := range map[string]struct {
+		event *lens.Event
+		want  bool
+	}{
+		"a renewal":                        {deliver("other", renewed), false},
+		"the first version of a lock":      {deliver("lock", nil), false},
+		"a ConfigMap that is no lock":      {deliver("other", nil), true},
+		"another change to such an object": {deliver("other", &lens.Change{Fields: []why.Change{{Path: "data.key"}}}), true},
+	} {
+		a.last = time.Time{}
+		a.see(test.event)
+		if got := !a.last.IsZero(); got != test.want {
+			t.Errorf("%s: it counts as activity: %v", about, got)
+		}
+		s := &stage{}
+		s.learnWrites(nil, []*lens.Event{test.event}, a.elections)
+		if got := len(s.delivered) > 0; got != test.want {
+			t.Errorf("%s: views of it are held back: %v", about, got)
+		}
+		if got := len(passingIn([]*lens.Event{test.event}, a.elections)) > 0; got != test.want {
+			t.Errorf("%s: it is overlooked: %v", about, got)
+		}
+	}
+}
+
+// TestMarksMustArrive is about builds with marks whose controllers are not those of controller-runtime.
+func TestMarksMustArrive(t *testing.T) {
+	c := &campaign{}
+	a := newActivity()
+	a.marks = &c.marks
+	a.see(request(lens.Request{Verb: "update", Resource: deployments, Status: 200}))
+	if c.marks.Load() {
+		t.Error("a write counts as a mark")
+	}
+	a.see(reconciled(lens.Reconcile{ID: 1})[0])
+	if !c.marks.Load() {
+		t.Error("a reconcile does not count as a mark")
 	}
 }
 

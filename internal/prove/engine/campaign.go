@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/cluster"
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/dev"
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/compare"
@@ -128,6 +129,8 @@ type campaign struct {
 	timed timed
 	// elections are the objects by which the operator elects its leader.
 	elections *elections
+	// marks is set once a reconcile was marked. A build with marks has none if its controllers are not controller-runtime's.
+	marks atomic.Bool
 	// servesWebhooks says that the API server calls the operator.
 	servesWebhooks bool
 	// keepsClaims says that the operator deletes no claims of volumes.
@@ -232,9 +235,11 @@ func (c *campaign) countWrites() {
 }
 
 // isMarked reports whether the beginning and the end of each reconcile are known.
-func (c *campaign) isMarked() bool { return c.operator != nil && c.operator.Marked() }
+func (c *campaign) isMarked() bool {
+	return c.operator != nil && c.operator.Marked() && c.marks.Load()
+}
 
-func (c *campaign) built() built { return built{c.operator.Marked(), c.operator.Digest()} }
+func (c *campaign) built() built { return built{c.isMarked(), c.operator.Digest()} }
 
 func (c *campaign) tell(p Progress) {
 	if c.o.Progress == nil {
@@ -295,7 +300,7 @@ func (c *campaign) prepare(ctx context.Context) (err error) {
 	if c.moves == 0 {
 		c.follow(c.operator.Watches())
 	}
-	if err := ensureNamespace(ctx, objects, c.o.Namespace); err != nil {
+	if err := apply.EnsureNamespace(ctx, objects, c.o.Namespace); err != nil {
 		return err
 	}
 	if c.o.Prepare != nil {

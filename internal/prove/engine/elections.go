@@ -59,6 +59,19 @@ func (e *elections) has(r *lens.Request) bool {
 	return e.known[electionOf(r)]
 }
 
+// shows reports whether a watch event is only about an election.
+func (e *elections) shows(d *lens.Delivery) bool {
+	if d.Change.RenewsLeader() {
+		return true
+	}
+	if e == nil || d.Object == nil {
+		return false
+	}
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	return e.known[lens.Resource{Group: d.Resource.Group, Resource: d.Resource.Resource, Namespace: d.Object.Namespace, Name: d.Object.Name}]
+}
+
 func electionOf(r *lens.Request) lens.Resource {
 	name := r.Resource.Name
 	if name == "" && r.Object != nil {

@@ -240,11 +240,12 @@ func TestAfresh(t *testing.T) {
 	live := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "sea/v1", "kind": "Frigate", "spec": map[string]any{"guns": int64(3)}, "status": map[string]any{"phase": "Ready"},
 		"metadata": map[string]any{
-			"name": "a", "namespace": "default", "uid": "1", "generation": int64(4), "finalizers": []any{"x/y"},
+			"name": "a", "namespace": "default", "uid": "1", "generation": int64(4), "finalizers": []any{"x/y", "user/clean-up"},
 			"labels": map[string]any{"team": "red"}, "annotations": map[string]any{"user": "1", "operator": "2", compare.Nudge: "true"},
 			"managedFields": []any{
 				map[string]any{"manager": manager, "fieldsV1": map[string]any{"f:metadata": map[string]any{
 					"f:labels": map[string]any{".": map[string]any{}, "f:team": map[string]any{}}, "f:annotations": map[string]any{"f:user": map[string]any{}, "f:" + compare.Nudge: map[string]any{}},
+					"f:finalizers": map[string]any{".": map[string]any{}, `v:"user/clean-up"`: map[string]any{}, `v:"user/removed"`: map[string]any{}},
 				}}},
 				map[string]any{"manager": "manager", "fieldsV1": map[string]any{"f:metadata": map[string]any{"f:annotations": map[string]any{"f:operator": map[string]any{}}}}},
 			},
@@ -253,7 +254,7 @@ func TestAfresh(t *testing.T) {
 	got := afresh(live).Object
 	want := map[string]any{
 		"apiVersion": "sea/v1", "kind": "Frigate", "spec": map[string]any{"guns": int64(3)},
-		"metadata": map[string]any{"name": "a", "namespace": "default", "labels": map[string]any{"team": "red"}, "annotations": map[string]any{"user": "1"}},
+		"metadata": map[string]any{"name": "a", "namespace": "default", "labels": map[string]any{"team": "red"}, "annotations": map[string]any{"user": "1"}, "finalizers": []any{"user/clean-up"}},
 	}
 	if !includes(got, want) || !includes(want, got) {
 		t.Errorf("%v instead of %v", got, want)

@@ -272,16 +272,27 @@ func (c *campaign) countDifferences(step int, want, got map[string]bounds) (wron
 
 // deletions finds objects that the operator itself deleted more often than undisturbed.
 func (r *run) deletions(step int) []*Observation {
-	return r.deletionsBut(step, r.campaign.reference[step].writes)
+	return r.deletionsBut(step, r.campaign.reference[step].deleted)
 }
 
-// deletionsBut finds objects that the operator itself deleted more often than in the given writes.
-func (r *run) deletionsBut(step int, undisturbed []write) (wrong []*Observation) {
-	moments := make([]seenMoment, 0, len(undisturbed))
-	for i := range undisturbed {
-		moments = append(moments, seenMoment{Moment: undisturbed[i].Moment})
+// mostDeleted returns how often something was deleted at most in one of several runs.
+func mostDeleted(runs ...[]write) map[Moment]int {
+	most := map[Moment]int{}
+	for _, writes := range runs {
+		moments := make([]seenMoment, 0, len(writes))
+		for i := range writes {
+			moments = append(moments, seenMoment{Moment: writes[i].Moment})
+		}
+		for m, count := range deletionsIn(moments, nil) {
+			most[m] = max(most[m], count)
+		}
 	}
-	want, writes := deletionsIn(moments, nil), r.board.writes()
+	return most
+}
+
+// deletionsBut finds objects that the operator itself deleted more often than it may.
+func (r *run) deletionsBut(step int, want map[Moment]int) (wrong []*Observation) {
+	writes := r.board.writes()
 	for m, got := range deletionsIn(writes, r.uidsOf()) {
 		if got <= want[m] {
 			continue

@@ -224,6 +224,20 @@ func TestDeletionsThatAreRepeated(t *testing.T) {
 	}
 }
 
+// One undisturbed run may delete something more often than another.
+func TestMostDeleted(t *testing.T) {
+	helper := Moment{Verb: "delete", Resource: "pods", Namespace: "default", Name: "helper", Nth: 1}
+	again := helper
+	again.Nth = 2
+	whichever := helper
+	whichever.Nth = 0
+	for _, runs := range [][][]write{{{{Moment: helper}}, {{Moment: helper}, {Moment: again}}}, {{{Moment: helper}, {Moment: again}}, nil}} {
+		if got := mostDeleted(runs...); len(got) != 1 || got[whichever] != 2 {
+			t.Errorf("got %v for %v", got, runs)
+		}
+	}
+}
+
 // A finding about a deletion names the object as all others do, so that the scenario can ignore it, and the line that deletes it.
 func TestDeletionsThatAreNotUndisturbed(t *testing.T) {
 	berth := Moment{Verb: "delete", Group: "apps", Resource: "deployments", Namespace: "default", Name: "victory", Nth: 1}
@@ -242,7 +256,7 @@ func TestDeletionsThatAreNotUndisturbed(t *testing.T) {
 		c := sailing()
 		r := &run{campaign: c, board: newSwitchboard(c.named)}
 		r.board.seen, r.board.sources = test.seen, map[Moment][]string{berth: {"fleet.go:1"}, again: {"fleet.go:2"}}
-		wrong := r.deletionsBut(1, test.undisturbed)
+		wrong := r.deletionsBut(1, mostDeleted(test.undisturbed))
 		if test.title == "" {
 			if len(wrong) > 0 {
 				t.Errorf("%s: got %+v", about, wrong[0])

@@ -37,6 +37,8 @@ type stage struct {
 	rested rested
 	// beforeDelete are the resources of which something was delivered before the operator deleted something.
 	beforeDelete map[lens.Resource]bool
+	// deleted is how often the operator itself deleted objects at most.
+	deleted map[Moment]int
 }
 
 // bounds are how often objects were created and deleted, at least and at most.
@@ -103,8 +105,11 @@ func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) 
 		c.learnNames(s.writes, runs[1][i].writes)
 		c.writes += len(s.writes)
 	}
-	for _, s := range c.reference {
-		c.renumber(s.writes)
+	for i, s := range c.reference {
+		for _, run := range runs {
+			c.renumber(run[i].writes)
+		}
+		s.deleted = mostDeleted(s.writes, runs[1][i].writes)
 	}
 	return append(wrong, c.restarts(ctx)...), nil
 }
@@ -284,7 +289,7 @@ func (r *run) stage(ctx context.Context, i int) (*stage, error) {
 	}
 	events := r.events(since)
 	s.learnWrites(r.board.writes(), events, r.campaign.elections)
-	s.passing = passingIn(events)
+	s.passing = passingIn(events, r.campaign.elections)
 	s.anyAge = anyAgeIn(events)
 	return s, nil
 }
@@ -328,7 +333,7 @@ func (s *stage) learnWrites(moments []seenMoment, events []*lens.Event, elects *
 			if e.Reconcile.Error != "" {
 				failures[e.Reconcile.ID] = plain(e.Reconcile.Error)
 			}
-		case e.Delivery != nil && !e.Delivery.Initial && e.Delivery.Type != "BOOKMARK" && !neverEnds(e.Delivery.Resource):
+		case e.Delivery != nil && !e.Delivery.Initial && e.Delivery.Type != "BOOKMARK" && !neverEnds(e.Delivery.Resource) && !elects.shows(e.Delivery):
 			resource := lens.Resource{Group: e.Delivery.Resource.Group, Resource: e.Delivery.Resource.Resource}
 			if !told[resource] {
 				told[resource] = true

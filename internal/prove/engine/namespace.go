@@ -4,15 +4,10 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // An operator that watches only some namespaces does not see samples in others. Those that name no namespace go where it looks, as
@@ -62,17 +57,4 @@ func (c *campaign) whereWatched(do, prepare func() error) error {
 			return err
 		}
 	}
-}
-
-// ensureNamespace creates a namespace that is not there.
-func ensureNamespace(ctx context.Context, objects client.Client, name string) error {
-	if name == "" {
-		return nil
-	}
-	namespace := &corev1.Namespace{}
-	namespace.SetName(name)
-	if err := objects.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating namespace %s: %w", name, err)
-	}
-	return nil
 }

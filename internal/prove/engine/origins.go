@@ -5,6 +5,8 @@ package engine
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -73,12 +75,40 @@ func afresh(live *unstructured.Unstructured) *unstructured.Unstructured {
 	object.Object["metadata"] = metadata
 	object.SetLabels(usersOf(live, "f:labels", live.GetLabels()))
 	object.SetAnnotations(usersOf(live, "f:annotations", live.GetAnnotations()))
+	object.SetFinalizers(usersFinalizers(live))
 	return object
+}
+
+// usersFinalizers returns the finalizers that the scenario wrote. Some ask the operator to clean up more when the object is deleted.
+func usersFinalizers(live *unstructured.Unstructured) (users []string) {
+	for name := range usersFields(live, "f:finalizers") {
+		if value, isOne := strings.CutPrefix(name, "v:"); isOne {
+			if text, err := strconv.Unquote(value); err == nil && slices.Contains(live.GetFinalizers(), text) {
+				users = append(users, text)
+			}
+		}
+	}
+	slices.Sort(users)
+	return users
 }
 
 // usersOf returns the labels or annotations that the scenario wrote.
 func usersOf(live *unstructured.Unstructured, field string, all map[string]string) map[string]string {
 	users := map[string]string{}
+	for name := range usersFields(live, field) {
+		if value, there := all[strings.TrimPrefix(name, "f:")]; there && name != "f:"+compare.Nudge {
+			users[strings.TrimPrefix(name, "f:")] = value
+		}
+	}
+	if len(users) == 0 {
+		return nil
+	}
+	return users
+}
+
+// usersFields returns what the scenario wrote of a part of the metadata, as managed fields name it.
+func usersFields(live *unstructured.Unstructured, field string) map[string]bool {
+	users := map[string]bool{}
 	entries, _, _ := unstructured.NestedSlice(live.Object, "metadata", "managedFields")
 	for _, one := range entries {
 		entry, _ := one.(map[string]any)
@@ -87,13 +117,8 @@ func usersOf(live *unstructured.Unstructured, field string, all map[string]strin
 		}
 		own, _, _ := unstructured.NestedMap(entry, "fieldsV1", "f:metadata", field)
 		for name := range own {
-			if value, there := all[strings.TrimPrefix(name, "f:")]; there && name != "f:"+compare.Nudge {
-				users[strings.TrimPrefix(name, "f:")] = value
-			}
+			users[name] = true
 		}
-	}
-	if len(users) == 0 {
-		return nil
 	}
 	return users
 }

@@ -82,7 +82,7 @@ func (c *campaign) newRun(ctx context.Context, from string, withOperator bool) (
 			err = errors.Join(err, r.close())
 		}
 	}()
-	r.activity.elections = c.elections
+	r.activity.elections, r.activity.marks = c.elections, &c.marks
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not started within %s", startTimeout))
 	defer cancel()
 	if r.dir, err = os.MkdirTemp(c.o.StateDir, "run-"); err != nil {

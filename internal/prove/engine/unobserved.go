@@ -33,7 +33,7 @@ type passing struct {
 }
 
 // passingIn finds what watches told.
-func passingIn(events []*lens.Event) map[lens.Resource]passing {
+func passingIn(events []*lens.Event, elects *elections) map[lens.Resource]passing {
 	type object struct {
 		watch           uint64
 		namespace, name string
@@ -42,7 +42,7 @@ func passingIn(events []*lens.Event) map[lens.Resource]passing {
 	told, of := map[uint64]int{}, map[object]int{}
 	for _, e := range events {
 		d := e.Delivery
-		if d == nil || d.Initial || d.Type == "BOOKMARK" || d.Object == nil || neverEnds(d.Resource) {
+		if d == nil || d.Initial || d.Type == "BOOKMARK" || d.Object == nil || neverEnds(d.Resource) || elects.shows(d) {
 			continue
 		}
 		one := object{d.Watch, d.Object.Namespace, d.Object.Name}

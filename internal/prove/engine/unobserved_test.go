@@ -103,7 +103,7 @@ func TestWhatPassesWithinAStep(t *testing.T) {
 		"changed twice":      {[]*lens.Event{told(1, "pods", "a", "ADDED"), told(1, "pods", "a", "MODIFIED")}, passing{events: 2, again: true}},
 		"deleted in the end": {[]*lens.Event{told(1, "pods", "a", "MODIFIED"), told(1, "pods", "a", "DELETED"), told(1, "services", "a", "ADDED")}, passing{events: 2, again: true, gone: true}},
 	} {
-		if got := passingIn(test.events)[lens.Resource{Resource: "pods"}]; got != test.want {
+		if got := passingIn(test.events, nil)[lens.Resource{Resource: "pods"}]; got != test.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
 		}
 	}

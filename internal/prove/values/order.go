@@ -35,6 +35,9 @@ type candidate struct {
 	alternatives []any
 	group        group
 	present      bool
+	// property is the path of what changes, which may be in a block that is added with it, and why describes the value alone.
+	property []string
+	why      string
 	// key identifies the property.
 	key string
 	// round counts the candidates of the same property and group, so that each property comes once before any comes
@@ -61,7 +64,7 @@ func order(candidates []candidate, seed int64) []candidate {
 	slices.SortStableFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(
 			cmp.Compare(a.group, b.group), cmp.Compare(a.round, b.round), -compareBool(a.present, b.present),
-			cmp.Compare(len(a.change.Path), len(b.change.Path)), cmp.Compare(a.tie, b.tie), cmp.Compare(a.key, b.key),
+			cmp.Compare(len(a.property), len(b.property)), cmp.Compare(a.tie, b.tie), cmp.Compare(a.key, b.key),
 		)
 	})
 	return candidates

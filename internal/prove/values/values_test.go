@@ -136,6 +136,26 @@ func TestPropose(t *testing.T) {
 				`Limit  spec.backup = {"enabled":true,"keep":3,"schedule":"0 3 * * *","zone":"example"} (adding an optional block with zone)`,
 			},
 		},
+		"what is in an optional block is tried, too": {
+			schema: `{type: object, properties: {ingress: {type: object, properties: {ui: {type: object, required: [host], properties: {host: {type: string}, annotations: {type: object, additionalProperties: {type: string}}, resources: {type: object, properties: {limits: {type: object, additionalProperties: {type: string}}, requests: {type: object, additionalProperties: {type: string}}}}, a: {type: object, properties: {b: {type: object, properties: {c: {type: object, properties: {d: {type: boolean}}}}}}}}}}}}}`,
+			spec:   `{}`,
+			want: []string{
+				`Valid  spec.ingress = {} (adding an optional block)`,
+				`Valid  spec.ingress = {"ui":{"annotations":{"example.com/opdock":"example"},"host":"app.example.com"}} (adding an optional block with ui.annotations: one more entry)`,
+				`Valid  spec.ingress = {"ui":{"host":"app.example.com","resources":{"limits":`,
+				`Misuse spec.ingress = {"ui":{"host":"app.example.com","resources":{"requests":{"cpu":"-1"}}}} (adding an optional block with ui.resources: negative resources)`,
+			},
+			not: []string{`"resources":{}`, `"c":{"d"`},
+		},
+		"a block without a schema changes in what it has": {
+			schema: `{type: object, properties: {statefulSet: {type: object, x-kubernetes-preserve-unknown-fields: true}, settings: {x-kubernetes-preserve-unknown-fields: true}}}`,
+			spec:   `{statefulSet: {spec: {template: {spec: {tolerations: [{key: gpu, effect: NoSchedule, tolerationSeconds: 3}]}}}}, settings: {level: 3}}`,
+			want: []string{
+				`Valid  remove spec.statefulSet (removing an optional block)`,
+				`Limit  remove spec.statefulSet.spec.template.spec.tolerations (removing an optional block)`, `Limit  spec.settings.level = 4 (one more)`,
+			},
+			not: []string{"Valid  remove spec.statefulSet.spec", "Valid  spec.settings"},
+		},
 		"exactly one of": {
 			schema: `{type: object, properties: {source: {type: object, properties: {git: {type: string}, oci: {type: string}}, x-kubernetes-validations: [{rule: "has(self.git) != has(self.oci)"}]}}}`,
 			spec:   `{}`,

@@ -101,6 +101,8 @@ type walker struct {
 	object     map[string]any
 	sampler    *sampler
 	candidates []candidate
+	// within is how many blocks the object lacks around what is visited.
+	within int
 }
 
 // elements is how many elements of a list are changed; the others have the same schema.
@@ -152,7 +154,47 @@ func (w *walker) visit(s site) {
 		w.visitNumber(s)
 	case "boolean":
 		w.visitBool(s)
+	case "opaque", "":
+		w.visitOpaque(s)
 	}
+}
+
+// visitOpaque proposes changes to what a property without a schema has. The operator alone knows what it accepts there, so all of them
+// are limits.
+func (w *walker) visitOpaque(s site) {
+	fields, ok := s.value.(map[string]any)
+	if !ok || s.schema.XEmbeddedResource {
+		return
+	}
+	s.schema, s.closed = schemaOf(fields), true
+	w.visitObject(s)
+}
+
+// schemaOf returns the schema of a value as far as the value shows it.
+func schemaOf(value any) *props {
+	switch v := value.(type) {
+	case map[string]any:
+		schema := &props{Type: "object", Properties: map[string]props{}}
+		for name, field := range v {
+			schema.Properties[name] = *schemaOf(field)
+		}
+		return schema
+	case []any:
+		schema := &props{Type: "array"}
+		if len(v) > 0 {
+			schema.Items = &apiextensionsv1.JSONSchemaPropsOrArray{Schema: schemaOf(v[0])}
+		}
+		return schema
+	case string:
+		return &props{Type: "string"}
+	case bool:
+		return &props{Type: "boolean"}
+	case int64:
+		return &props{Type: "integer"}
+	case float64:
+		return &props{Type: "number"}
+	}
+	return &props{}
 }
 
 // kindOf returns the type of a schema, with map for an object whose keys are free and "" for one without a schema.
@@ -206,12 +248,70 @@ func (w *walker) visitObject(s site) {
 	}
 	w.add(s, groupOther, classOf(guessed), "adding an optional block", values...)
 	w.with(s, values)
+	w.inside(s, values[0], guessed)
+}
+
+// deepest is how many blocks that an object lacks are added around a change at most.
+const deepest = 2
+
+// inside proposes an optional block together with each change to a block, list or map in it.
+func (w *walker) inside(s site, base any, guessed bool) {
+	if w.within == deepest {
+		return
+	}
+	inner := &walker{options: w.options, object: w.object, sampler: w.sampler, within: w.within + 1}
+	block := s
+	block.value, block.present, block.also = base, true, nil
+	for _, name := range slices.Sorted(maps.Keys(s.schema.Properties)) {
+		if child := block.child(name); !s.closed && isContainer(child.schema) {
+			inner.visit(child)
+		}
+	}
+	for _, c := range inner.candidates {
+		below := Path(c.property[len(s.path):])
+		c.alternatives = filled(base, len(s.path), c)
+		if guessed && c.change.Class == Valid {
+			c.change.Class, c.group = Limit, groupLimit
+		}
+		c.change = Change{Path: s.path, Class: c.change.Class, Why: "adding an optional block with " + below + ": " + c.why, Also: s.also}
+		c.present = false
+		w.candidates = append(w.candidates, c)
+	}
+}
+
+// isContainer reports whether a property has others below it.
+func isContainer(schema *props) bool {
+	kind := kindOf(schema)
+	return kind == "object" || kind == "map" || kind == "array"
+}
+
+// filled returns a block with each value of a candidate for a property in it. The path of the block has a length.
+func filled(block any, length int, c candidate) (blocks []any) {
+	for _, value := range c.alternatives {
+		if value == nil {
+			continue // the object lacks it anyway
+		}
+		whole, err := set(normalize(block), c.change.Path[length:], normalize(value))
+		for _, also := range c.change.Also {
+			if err == nil {
+				whole, err = set(whole, also.Path[length:], normalize(also.Value))
+			}
+		}
+		if err == nil {
+			blocks = append(blocks, whole)
+		}
+	}
+	return blocks
 }
 
 // with proposes an optional block with each of its optional properties, one at a time.
 func (w *walker) with(s site, bases []any) {
 	for _, name := range slices.Sorted(maps.Keys(s.schema.Properties)) {
 		property := s.schema.Properties[name]
+		child := s.child(name)
+		if slices.ContainsFunc(known, func(k knownType) bool { return k.closed && k.matches(child) }) {
+			continue // the schema alone does not tell which of its values mean something: see inside
+		}
 		more, guessed := w.sampler.sample(&property, name)
 		if more == nil {
 			continue
@@ -252,7 +352,7 @@ func (w *walker) add(s site, g group, class Class, why string, alternatives ...a
 	}
 	w.candidates = append(w.candidates, candidate{
 		change: Change{Path: s.path, Class: class, Why: why, Also: s.also}, alternatives: alternatives,
-		group: g, present: s.present, key: strings.Join(s.path, "\x00"),
+		group: g, present: s.present, property: s.path, why: why, key: strings.Join(s.path, "\x00"),
 	})
 }
 
