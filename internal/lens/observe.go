@@ -25,6 +25,9 @@ const (
 	keptWrites = 8 << 10
 	// keptGone is the number of deleted objects whose names are kept until their deletion is answered.
 	keptGone = 1 << 10
+	// gathering is how long observations wait for more. Without it, each one would wake the observer, which then takes
+	// the place of what is being forwarded.
+	gathering = 10 * time.Millisecond
 )
 
 // observer turns traffic into events. It runs in one goroutine, beside the traffic, and counts
@@ -34,6 +37,8 @@ type observer struct {
 	budget budget
 	queue  chan observation
 	lost   atomic.Uint64
+	// hurry ends the wait for more observations.
+	hurry chan struct{}
 
 	closeOnce sync.Once
 	quit      chan struct{}
@@ -69,7 +74,7 @@ type observation struct {
 
 func newObserver(stream *Stream, pending, remembered int64) *observer {
 	o := &observer{
-		stream: stream, budget: budget{most: pending}, queue: make(chan observation, maxQueued), quit: make(chan struct{}), done: make(chan struct{}),
+		stream: stream, budget: budget{most: pending}, queue: make(chan observation, maxQueued), hurry: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 		memory: newMemory(remembered), resources: map[schema.GroupKind]string{}, kinds: map[schema.GroupResource]string{}, roles: map[objectKey]bool{},
 	}
 	go o.run()
@@ -124,6 +129,10 @@ func (o *observer) put(seen observation) bool {
 func (o *observer) flush(ctx context.Context) error {
 	flushed := make(chan struct{})
 	select {
+	case o.hurry <- struct{}{}:
+	default: // it will hurry already
+	}
+	select {
 	case o.queue <- observation{flushed: flushed}:
 	case <-o.done:
 		return nil
@@ -152,15 +161,27 @@ func (o *observer) run() {
 		select {
 		case seen := <-o.queue:
 			o.take(seen)
+			o.takeAll()
 		case <-o.quit:
-			for {
-				select {
-				case seen := <-o.queue:
-					o.take(seen)
-				default:
-					return
-				}
-			}
+			o.takeAll()
+			return
+		}
+		select {
+		case <-time.After(gathering):
+		case <-o.hurry:
+		case <-o.quit:
+		}
+	}
+}
+
+// takeAll takes what is waiting.
+func (o *observer) takeAll() {
+	for {
+		select {
+		case seen := <-o.queue:
+			o.take(seen)
+		default:
+			return
 		}
 	}
 }

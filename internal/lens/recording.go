@@ -45,6 +45,8 @@ const (
 	DefaultRecordingSize = 64 << 20
 	// retryAfter is how long nothing is written after a write has failed, for example because the disk is full.
 	retryAfter = 5 * time.Second
+	// gatheringLines is how long events wait for more before they are written.
+	gatheringLines = 50 * time.Millisecond
 )
 
 // ending is the last line of a recording that was ended in order, and is also written when older events are left out.
@@ -153,6 +155,12 @@ func (r *Recording) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-news:
+		}
+		// Events come in bursts, and one write of many costs little more than one of a single event.
+		select {
+		case <-ctx.Done():
+		case <-r.stream.ended:
+		case <-time.After(gatheringLines):
 		}
 	}
 }

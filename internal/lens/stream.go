@@ -22,8 +22,9 @@ type Stream struct {
 	size   int64
 	last   uint64
 	closed bool
-	news   chan struct{}
-	totals Totals
+	// news is closed by the next event, and ended with the stream. No reader waits if news is nil.
+	news, ended chan struct{}
+	totals      Totals
 }
 
 type kept struct {
@@ -32,7 +33,7 @@ type kept struct {
 }
 
 func newStream(most int64) *Stream {
-	return &Stream{most: most, news: make(chan struct{}), totals: newTotals()}
+	return &Stream{most: most, ended: make(chan struct{}), totals: newTotals()}
 }
 
 // add numbers an event.
@@ -59,8 +60,14 @@ func (s *Stream) add(e Event) {
 	s.events[(s.first+s.count)%len(s.events)] = kept{e, size}
 	s.count++
 	s.size += size
-	close(s.news)
-	s.news = make(chan struct{})
+	s.announce()
+}
+
+func (s *Stream) announce() {
+	if s.news != nil {
+		close(s.news)
+		s.news = nil
+	}
 }
 
 func (s *Stream) close() {
@@ -68,8 +75,8 @@ func (s *Stream) close() {
 	defer s.mutex.Unlock()
 	if !s.closed {
 		s.closed = true
-		close(s.news)
-		s.news = make(chan struct{})
+		close(s.ended)
+		s.announce()
 	}
 }
 
@@ -133,6 +140,9 @@ func (s *Stream) since(after uint64) (batch []Event, lost uint64, news <-chan st
 	}
 	for i := skip; i < s.count && len(batch) < most; i++ {
 		batch = append(batch, s.events[(s.first+i)%len(s.events)].Event)
+	}
+	if len(batch) == 0 && s.news == nil {
+		s.news = make(chan struct{})
 	}
 	return batch, lost, s.news, s.closed
 }
