@@ -12,14 +12,14 @@ import (
 
 func isSecret(o *Object) bool { return o.Kind == "Secret" && o.Group == "" }
 
-// Compare returns the fields that differ between two versions of an object, and the writers of the newer one, in the
-// form of causes and with the default bounds.
-func Compare(old, now client.Object) ([]Change, []Writer) {
+// Compare returns the first fields that differ between two versions of an object, how many there are, and the writers of the newer
+// version, in the form of causes and with the default bounds. What is left of a very large object counts as one more change.
+func Compare(old, now client.Object) (changes []Change, changed int, by []Writer) {
 	o := Options{}.withDefaults()
 	// A version of which only the metadata was requested may not have the kind of the object.
 	secret := holdsSecret(old) || holdsSecret(now)
 	found := diff.Differ{MaxChanges: o.MaxChanges, MaxValue: o.MaxValue, MaxCompared: o.MaxCompared}.Compare(old, now, secret)
-	return found.Changes, writersOf(old, now, &found, o.Clock.Now())
+	return found.Changes, found.Changed, writersOf(old, now, &found, o.Clock.Now())
 }
 
 func holdsSecret(object client.Object) bool {

@@ -69,7 +69,7 @@ func TestCompareSecretWithOtherKind(t *testing.T) {
 		"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": map[string]any{"name": "s"},
 	}}
 	for name, pair := range map[string][2]client.Object{"before": {secret, metadata}, "after": {metadata, secret}} {
-		changes, _ := Compare(pair[0], pair[1])
+		changes, _, _ := Compare(pair[0], pair[1])
 		if text := fmt.Sprintf("%+v", changes); len(changes) == 0 || strings.Contains(text, "hunter2") {
 			t.Errorf("%s: the changes are %s", name, text)
 		}

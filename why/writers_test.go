@@ -147,7 +147,7 @@ func TestAnObjectInPlaceOfAnotherOneIsItsCreators(t *testing.T) {
 	at := metav1.Unix(1, 0)
 	old.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "first", Operation: "Update", Time: &at}}
 	now.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "first", Operation: "Update", Time: &at}}
-	if _, by := Compare(old, now); managers(by) != "first" {
+	if _, _, by := Compare(old, now); managers(by) != "first" {
 		t.Errorf("by %q", managers(by))
 	}
 }

@@ -15,8 +15,10 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -63,6 +65,16 @@ func TestRightsThatOnlyBodiesShow(t *testing.T) {
 	csr = must[*certificatesv1.CertificateSigningRequest](t)(requests.UpdateStatus(t.Context(), csr, metav1.UpdateOptions{}))
 	must[*certificatesv1.CertificateSigningRequest](t)(requests.UpdateStatus(t.Context(), csr, metav1.UpdateOptions{}))
 	expect("certificatesigningrequests", "", "sign signers.certificates.k8s.io /example.com/shop", "")
+
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: "apps", Resource: "deployments", Namespace: w.namespace},
+	}}
+	must[*authorizationv1.SelfSubjectAccessReview](t)(w.client.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{}))
+	expect("selfsubjectaccessreviews", "list deployments.apps "+w.namespace+"/")
+
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}}
+	must[*rbacv1.Role](t)(w.client.RbacV1().Roles(w.namespace).Create(t.Context(), role, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}))
+	expect("roles", "escalate roles.rbac.authorization.k8s.io "+w.namespace+"/, get pods. "+w.namespace+"/")
 
 	policies := w.client.AdmissionregistrationV1().ValidatingAdmissionPolicies()
 	policy := must[*admissionregistrationv1.ValidatingAdmissionPolicy](t)(policies.Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{

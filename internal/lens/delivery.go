@@ -66,7 +66,7 @@ func (o *observer) describe(d *Delivery, object client.Object) {
 		d.Change = compare(before, object, d.Object)
 		// Metadata does not show changes of the spec and the status.
 		isSame := kindOf(object) != partialMetadata || before.resourceVersion == object.GetResourceVersion()
-		d.Change.None = len(d.Change.Fields) == 0 && isSame
+		d.Change.None = d.Change.Count() == 0 && isSame
 	}
 	d.Write = o.writes.find(Version{d.Object.UID, d.Object.ResourceVersion})
 }

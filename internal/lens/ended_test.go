@@ -71,13 +71,14 @@ type desk struct {
 	*testing.T
 	*observer
 	lastID uint64
+	dryRun bool
 }
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	return &desk{t, &observer{
 		memory: newMemory(1 << 20), resources: map[schema.GroupKind]string{}, kinds: map[schema.GroupResource]string{}, roles: map[objectKey]bool{},
-	}, 0}
+	}, 0, false}
 }
 
 // answer is the answer to a write.
@@ -88,7 +89,7 @@ func (d *desk) answer(verb string, resource Resource, body string) *Request {
 		d.Fatal(err)
 	}
 	d.lastID++
-	x := &exchange{began: time.Now(), Call: Call{Request: Request{ID: 100 + d.lastID, Verb: verb, Status: http.StatusOK, Resource: resource}}}
+	x := &exchange{began: time.Now(), Call: Call{Request: Request{ID: 100 + d.lastID, Verb: verb, Status: http.StatusOK, Resource: resource, DryRun: d.dryRun}}}
 	d.understand(x, decoded, []byte(body), encodedJSON)
 	return &x.Request
 }

@@ -93,8 +93,11 @@ type Request struct {
 }
 
 // IsWrite reports whether a request is meant to change a stored object.
-func (r *Request) IsWrite() bool {
-	if r.DryRun || isReview(r.Resource) || isConversation(r.Resource.Subresource) || r.Path != "" {
+func (r *Request) IsWrite() bool { return !r.DryRun && r.asksToWrite() }
+
+// asksToWrite is IsWrite also for a dry run, which needs the same rights.
+func (r *Request) asksToWrite() bool {
+	if isReview(r.Resource) || isConversation(r.Resource.Subresource) || r.Path != "" {
 		return false
 	}
 	switch r.Verb {
@@ -198,11 +201,15 @@ type Change struct {
 	From string `json:"from,omitempty"`
 	// None means that nothing changed.
 	None bool `json:"none,omitempty"`
-	// Fields are the first fields that differ. The data of Secrets is hidden.
-	Fields []why.Change `json:"fields,omitempty"`
+	// Fields are the first fields that differ, and Changed is how many do. The data of Secrets is hidden.
+	Fields  []why.Change `json:"fields,omitempty"`
+	Changed int          `json:"changed,omitempty"`
 	// By holds the writers of the change, as far as managed fields identify them.
 	By []why.Writer `json:"by,omitempty"`
 }
+
+// Count is how many fields are known to differ.
+func (c *Change) Count() int { return max(c.Changed, len(c.Fields)) }
 
 // leaderAnnotation is on ConfigMaps and Endpoints by which older operators elect a leader. It is written every few seconds.
 const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"

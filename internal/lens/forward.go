@@ -286,7 +286,12 @@ func (x *exchange) failed(w http.ResponseWriter, r *http.Request, err error) {
 	x.Request.Error = err.Error()
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" && r.Context().Err() == nil {
-		x.refuse(w, status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the API server is not available: "+err.Error()), nil)
+		code, reason := http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable
+		if x.Request.Verb == "watch" {
+			// An informer goes on from where it was, as it does if it cannot connect. After any other error it lists everything again.
+			code, reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
+		}
+		x.refuse(w, status(code, reason, "the API server is not available: "+err.Error()), nil)
 		return
 	}
 	x.finish(nil)

@@ -40,32 +40,54 @@ func (o *observer) implied(r *Request, before *version, now client.Object) []Imp
 	}
 	switch {
 	case place.Group == rbacv1.GroupName && (place.Resource == "roles" || place.Resource == "clusterroles"):
-		if !r.Refused() && r.As == "" && len(o.roles) < maxWrittenRoles {
+		if !r.Refused() && !r.DryRun && r.As == "" && len(o.roles) < maxWrittenRoles {
 			o.roles[keyOf(place)] = true
 		}
 		rights = append(rights, rightsOfWriter(place, before.unstructured(), asUnstructured(now))...)
 	case place.Group == rbacv1.GroupName:
 		rights = append(rights, o.bound(asUnstructured(now))...)
 	case place.Group == certificatesv1.GroupName && place.Subresource == "approval":
-		signer, _, _ := unstructured.NestedString(asUnstructured(now).Object, "spec", "signerName")
-		rights = append(rights, Implied{Verb: "approve", Resource: Resource{Group: place.Group, Resource: "signers", Name: signer}, Because: "approving a request of this signer"})
+		rights = append(rights, Implied{Verb: "approve", Resource: signerOf(asUnstructured(now)), Because: "approving a request of this signer"})
+	case place.Group == certificatesv1.GroupName && place.Resource == "clustertrustbundles":
+		rights = append(rights, attested(r, asUnstructured(now))...)
 	case place.Group == admissionregistrationv1.GroupName:
 		rights = append(rights, o.parameters(place, before, asUnstructured(now))...)
 	}
 	return rights
 }
 
-// signed returns the right that a change to the certificate or the conditions of a certificate signing request needs.
+// signed returns the right that a change to the certificate or the conditions of a request for one needs.
 func signed(place Resource, before *version, object client.Object) []Implied {
-	if place.Group != certificatesv1.GroupName || place.Resource != "certificatesigningrequests" || kindOf(object) == partialMetadata {
+	if place.Group != certificatesv1.GroupName || kindOf(object) == partialMetadata {
 		return nil
 	}
 	old, now := before.unstructured(), asUnstructured(object)
-	if !differ(old, now, "status", "certificate") && !differ(old, now, "status", "conditions") {
+	signs := false
+	switch place.Resource {
+	case "certificatesigningrequests":
+		signs = differ(old, now, "status", "certificate") || differ(old, now, "status", "conditions")
+	case "podcertificaterequests":
+		signs = differ(old, now, "status")
+	}
+	if !signs {
 		return nil
 	}
-	signer, _, _ := unstructured.NestedString(now.Object, "spec", "signerName")
-	return []Implied{{Verb: "sign", Resource: Resource{Group: place.Group, Resource: "signers", Name: signer}, Because: "signing a request of this signer"}}
+	return []Implied{{Verb: "sign", Resource: signerOf(now), Because: "signing a request of this signer"}}
+}
+
+// attested returns the right that a change to a bundle of certificates needs if the bundle names a signer.
+func attested(r *Request, now *unstructured.Unstructured) []Implied {
+	signer := signerOf(now)
+	if signer.Name == "" || r.Change != nil && r.Change.None {
+		return nil
+	}
+	return []Implied{{Verb: "attest", Resource: signer, Because: "attesting certificates of this signer"}}
+}
+
+// signerOf is the signer that an object names.
+func signerOf(object *unstructured.Unstructured) Resource {
+	name, _, _ := unstructured.NestedString(object.Object, "spec", "signerName")
+	return Resource{Group: certificatesv1.GroupName, Resource: "signers", Name: name}
 }
 
 // differ reports whether a field of two objects differs; it does if there is no older object.
@@ -133,6 +155,31 @@ func parameterKind(policy *unstructured.Unstructured) (kind schema.GroupVersionK
 	version, _, _ := unstructured.NestedString(policy.Object, "spec", "paramKind", "apiVersion")
 	name, _, _ := unstructured.NestedString(policy.Object, "spec", "paramKind", "kind")
 	return schema.FromAPIVersionAndKind(version, name), name != ""
+}
+
+// toldAllowed returns the right that a review of the sender's own access is about, if the sender has it: some operators stop, or
+// leave something out, if they are told that they may not do what they are about to do. A question about everything at once is none
+// about what they do.
+func toldAllowed(place Resource, review *unstructured.Unstructured) []Implied {
+	if allowed, _, _ := unstructured.NestedBool(review.Object, "status", "allowed"); place.Resource != "selfsubjectaccessreviews" || !allowed {
+		return nil
+	}
+	of := func(kind, field string) string {
+		text, _, _ := unstructured.NestedString(review.Object, "spec", kind, field)
+		return text
+	}
+	const resource, url = "resourceAttributes", "nonResourceAttributes"
+	right := Implied{
+		Verb: of(resource, "verb") + of(url, "verb"), Path: of(url, "path"), Because: "the operator asks the API server whether it has this right",
+		Resource: Resource{
+			Group: of(resource, "group"), Version: of(resource, "version"), Resource: of(resource, "resource"), Subresource: of(resource, "subresource"),
+			Namespace: of(resource, "namespace"), Name: of(resource, "name"),
+		},
+	}
+	if right.Verb == "" || hasWildcard(right) || right.Path == "" && right.Resource.Resource == "" {
+		return nil
+	}
+	return []Implied{right}
 }
 
 // impliedByUpgrade is the right that a connection to a container needs by WebSocket, which begins with a GET: since version

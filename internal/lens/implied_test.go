@@ -218,3 +218,58 @@ func TestChangedOwnersNeedDelete(t *testing.T) {
 		}
 	}
 }
+
+// TestRightsBesideTheOneToSend has what the API server checks besides, and what an operator asks it about.
+func TestRightsBesideTheOneToSend(t *testing.T) {
+	t.Parallel()
+	const (
+		review  = `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","spec":%s,"status":{"allowed":%v}}`
+		request = `{"apiVersion":"certificates.k8s.io/v1beta1","kind":"PodCertificateRequest","metadata":{"name":"a","namespace":"a","uid":"u","resourceVersion":%q},"spec":{"signerName":"example.com/ship"},"status":{"notBefore":%q}}`
+		bundle  = `{"apiVersion":"certificates.k8s.io/v1beta1","kind":"ClusterTrustBundle","metadata":{"name":"a","uid":"b","resourceVersion":"5"},"spec":{"signerName":%q}}`
+		role    = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"a","namespace":"a"},"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`
+		child   = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"a","ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"d","blockOwnerDeletion":true}]}}`
+	)
+	certificates := func(resource, subresource string) Resource {
+		return Resource{Group: "certificates.k8s.io", Version: "v1beta1", Resource: resource, Subresource: subresource, Name: "a"}
+	}
+	reviews := Resource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
+	signing := certificates("podcertificaterequests", "status")
+	d := newDesk(t)
+	d.answer("get", certificates("podcertificaterequests", ""), fmt.Sprintf(request, "1", "2026-01-01T00:00:00Z"))
+	for _, test := range []struct {
+		name, verb string
+		place      Resource
+		dryRun     bool
+		body       string
+		want       string
+	}{
+		{"it asks, and may", "create", reviews, false, fmt.Sprintf(review, `{"resourceAttributes":{"verb":"list","group":"apps","resource":"deployments","namespace":"a"}}`, true), "list apps deployments/ a/"},
+		{"it asks about a subresource", "create", reviews, false, fmt.Sprintf(review, `{"resourceAttributes":{"verb":"update","group":"","resource":"pods","subresource":"status"}}`, true), "update  pods/status /"},
+		{"it asks about a URL", "create", reviews, false, fmt.Sprintf(review, `{"nonResourceAttributes":{"verb":"get","path":"/metrics"}}`, true), "get /metrics"},
+		{"it asks, and may not", "create", reviews, false, fmt.Sprintf(review, `{"resourceAttributes":{"verb":"list","group":"apps","resource":"deployments"}}`, false), ""},
+		{"it asks whether it may do anything", "create", reviews, false, fmt.Sprintf(review, `{"resourceAttributes":{"verb":"*","group":"*","resource":"*"}}`, true), ""},
+		{"a certificate of a pod, unchanged", "update", signing, false, fmt.Sprintf(request, "2", "2026-01-01T00:00:00Z"), ""},
+		{"a certificate of a pod", "update", signing, false, fmt.Sprintf(request, "3", "2026-01-02T00:00:00Z"), "sign certificates.k8s.io signers/ /example.com/ship"},
+		{"a bundle of a signer", "create", certificates("clustertrustbundles", ""), false, fmt.Sprintf(bundle, "example.com/ship"), "attest certificates.k8s.io signers/ /example.com/ship"},
+		{"a bundle of nobody", "create", certificates("clustertrustbundles", ""), false, fmt.Sprintf(bundle, ""), ""},
+		{"a role, on trial", "create", Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles", Namespace: "a", Name: "a"}, true, role, "escalate rbac.authorization.k8s.io roles/ a/, get  pods/ a/"},
+		{"a child, on trial", "apply", Resource{Version: "v1", Resource: "configmaps", Namespace: "a", Name: "a"}, true, child, "update apps deployments/finalizers a/web"},
+	} {
+		d.dryRun = test.dryRun
+		var got []string
+		for _, one := range d.answer(test.verb, test.place, test.body).Implies {
+			place := one.Resource
+			said := fmt.Sprintf("%s %s %s/%s %s/%s", one.Verb, place.Group, place.Resource, place.Subresource, place.Namespace, place.Name)
+			if one.Path != "" {
+				said = one.Verb + " " + one.Path
+			}
+			got = append(got, said)
+		}
+		if strings.Join(got, ", ") != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+	}
+	if len(d.roles) > 0 {
+		t.Error("a role that was only tried counts as written")
+	}
+}

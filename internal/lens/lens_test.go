@@ -160,6 +160,16 @@ func TestServerThatIsAway(t *testing.T) {
 	}
 }
 
+// TestWatchesWhileTheServerIsAway get the only answer after which an informer does not list everything again.
+func TestWatchesWhileTheServerIsAway(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, Options{Upstream: &rest.Config{Host: "http://127.0.0.1:1"}}, nil)
+	response := s.request(http.MethodGet, "/api/v1/pods?watch=true&resourceVersion=5", "")
+	if text := s.read(response); response.StatusCode != http.StatusTooManyRequests || !strings.Contains(text, `"TooManyRequests"`) || response.Header.Get("Retry-After") != "" {
+		t.Errorf("the answer is %s: %s", response.Status, text)
+	}
+}
+
 func TestAnswerThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	for name, serve := range map[string]http.HandlerFunc{

@@ -99,6 +99,7 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 		}
 		return
 	case isReview(r.Resource):
+		r.Implies = append(r.Implies, toldAllowed(r.Resource, asUnstructured(decoded))...)
 		return
 	case r.Verb == "list":
 		o.listed(x, asUnstructured(decoded))
@@ -121,6 +122,9 @@ func (o *observer) understand(x *exchange, decoded runtime.Object, data []byte, 
 		return
 	}
 	made := versionOf(object, bytes.Clone(data), as, false, x.began)
+	if r.DryRun && r.asksToWrite() {
+		r.Implies = append(r.Implies, o.implied(r, before.latest(), object)...)
+	}
 	if r.IsWrite() {
 		old, unchanged := before.before(made, x.began)
 		r.Finalized = r.Verb != "create" && r.Verb != "delete" && hasEnded(r.Resource, object)
@@ -166,7 +170,7 @@ func (o *observer) refusedBody(x *exchange) {
 		r.Implies = append(r.Implies, Implied{Verb: "create", Resource: bare(r.Resource), Because: fmt.Sprintf("this %s would have created the object", r.Verb)})
 		return
 	}
-	if !r.IsWrite() || !r.lacksImplied() {
+	if !r.asksToWrite() || !r.lacksImplied() {
 		return
 	}
 	sent := x.decodeSent()
@@ -280,7 +284,7 @@ func changed(r *Request, before *version, unchanged bool, now client.Object, bas
 	}
 	c := compare(before, now, r.Object)
 	others := len(c.By) > 0 && r.FieldManager != "" && !slices.ContainsFunc(c.By, func(w why.Writer) bool { return w.Manager == r.FieldManager })
-	if old := before.object(); others && old != nil && !mayHaveChanged(r, old, now, c.Fields) {
+	if old := before.object(); others && old != nil && c.Changed <= len(c.Fields) && !mayHaveChanged(r, old, now, c.Fields) {
 		// The version comes from another writer that wrote during this request, which had nothing left to change.
 		return &Change{From: now.GetResourceVersion(), None: true}
 	}
@@ -308,7 +312,7 @@ func compare(before *version, now client.Object, name *Object) *Change {
 		// They came in different encodings.
 		old, now = asUnstructured(old), asUnstructured(now)
 	}
-	c.Fields, c.By = why.Compare(old, now)
+	c.Fields, c.Changed, c.By = why.Compare(old, now)
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -141,5 +142,23 @@ func TestDeletionsThatOneWatchReports(t *testing.T) {
 		if got.Change == nil || len(got.Change.Fields) != 1 {
 			t.Errorf("a write to an object that no watch selects changes %+v", got.Change)
 		}
+	}
+}
+
+// TestChangesOfLargeObjects may be beyond what is compared. Nothing is known of them then, but that there are some.
+func TestChangesOfLargeObjects(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var fields strings.Builder
+	for i := range 30_000 {
+		fmt.Fprintf(&fields, `"%05d":1,`, i)
+	}
+	show := func(version, last string) *Change {
+		return d.show(1, Resource{Group: "example.com", Version: "v1", Resource: "shops"}, "MODIFIED", fmt.Sprintf(
+			`{"apiVersion":"example.com/v1","kind":"Shop","metadata":{"name":"web","namespace":"a","uid":"u","resourceVersion":%q},"spec":{%s"last":%s}}`, version, fields.String(), last)).Change
+	}
+	show("1", "1")
+	if got := show("2", "2"); got == nil || got.None || got.Count() != 1 {
+		t.Errorf("the change is %+v", got)
 	}
 }

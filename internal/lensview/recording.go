@@ -136,10 +136,10 @@ func (r *replay) changed(e *lens.Event) {
 	case "DELETED":
 		change.Type = why.Deleted
 	default:
-		if d.Change == nil || len(d.Change.Fields) == 0 { // metadata alone does not show every change
+		if d.Change == nil || d.Change.Count() == 0 { // metadata alone does not show every change
 			return
 		}
-		change.Type, change.Changes, change.Changed, change.By = why.Updated, d.Change.Fields, len(d.Change.Fields), d.Change.By
+		change.Type, change.Changes, change.Changed, change.By = why.Updated, d.Change.Fields, d.Change.Count(), d.Change.By
 	}
 	r.changes.Add(change)
 }

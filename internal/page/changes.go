@@ -44,8 +44,8 @@ func (c *Changes) Observe(kind schema.GroupVersionKind, old, now client.Object) 
 	case now == nil:
 		change.Type, object = why.Deleted, old
 	default:
-		change.Changes, change.By = why.Compare(old, now)
-		if change.Changed = len(change.Changes); change.Changed == 0 {
+		change.Changes, change.Changed, change.By = why.Compare(old, now)
+		if change.Changed == 0 {
 			return
 		}
 	}

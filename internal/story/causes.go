@@ -76,7 +76,7 @@ func (t *Teller) inFlight(p *pass, before *past) (causes []why.Cause) {
 func (t *Teller) hasNews(p *pass, after, until time.Time) bool {
 	for i := t.firstAfter(after); i < len(t.arrivals) && !t.arrivals[i].at.After(until); i++ {
 		a := t.identify(p, &t.arrivals[i])
-		isChange := !a.Initial && (a.Change == nil || !a.Change.None)
+		isChange := a.relisted || !a.Initial && (a.Change == nil || !a.Change.None)
 		if !isChange || a.Write != 0 || !p.isAbout(a.Object) {
 			continue // like most of them; it takes longer to find the write behind one
 		}
@@ -129,6 +129,8 @@ func (t *Teller) causeOf(p *pass, a *arrival) why.Cause {
 	object := objectOf(a.Object)
 	c := why.Cause{Object: &object, ResourceVersion: a.Object.ResourceVersion, Seen: a.at}
 	switch {
+	case a.relisted:
+		c.Type = why.Updated
 	case a.Initial:
 		c.Type = why.Listed
 	case a.Type == "ADDED":
@@ -141,7 +143,7 @@ func (t *Teller) causeOf(p *pass, a *arrival) why.Cause {
 		c.Type = why.Updated
 	}
 	if a.Change != nil && c.Type == why.Updated {
-		c.Changes, c.Changed, c.By = a.Change.Fields, len(a.Change.Fields), a.Change.By
+		c.Changes, c.Changed, c.By = a.Change.Fields, a.Change.Count(), a.Change.By
 	}
 	if ref, ok := t.writeBehind(a); ok && ref.Record != p.record.ID { // no reconcile is the cause of itself
 		c.Write = &ref

@@ -36,7 +36,7 @@ func (t *Teller) identify(p *pass, a *arrival) *arrival {
 	delivery, object := *a.Delivery, *a.Object
 	object.Kind = kind
 	delivery.Object = &object
-	return &arrival{&delivery, a.at}
+	return &arrival{&delivery, a.at, a.relisted}
 }
 
 // learn learns from an object which kind its resource has, and whether that is cluster-scoped.

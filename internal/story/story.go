@@ -44,6 +44,8 @@ type Teller struct {
 	lastID   uint64
 	running  map[uint64]*pass // by the ID that the operator gave it
 	arrivals []arrival
+	// sent are the UIDs of the objects that the process was sent.
+	sent map[string]bool
 	// past is the state of the latest reconcile of an object.
 	past map[subject]*past
 	refs map[lens.Version]reference
@@ -96,6 +98,8 @@ type pass struct {
 type arrival struct {
 	*lens.Delivery
 	at time.Time
+	// relisted means that the object had changed while nothing was watched: the process had been sent an older version.
+	relisted bool
 }
 
 // New returns a teller.
@@ -103,7 +107,7 @@ func New(tell func(*why.Record)) *Teller {
 	t := &Teller{
 		tell: tell, running: map[uint64]*pass{}, past: map[subject]*past{}, refs: map[lens.Version]reference{}, kind: map[string]string{},
 		writers: map[uint64]subject{}, flips: map[flipKey]*flip{}, inNoNamespace: map[schema.GroupKind]bool{},
-		kindOf: map[schema.GroupResource]string{},
+		kindOf: map[schema.GroupResource]string{}, sent: map[string]bool{},
 	}
 	t.loose.init(t)
 	return t
@@ -185,6 +189,7 @@ func (t *Teller) restart(p *lens.Process) {
 		// Its cache is filled again, and its queue has no retries and timers.
 		t.arrivals, t.marked, t.markable, t.wroteFirst = nil, false, p.Instrumented, time.Time{}
 		clear(t.past)
+		clear(t.sent)
 	}
 }
 
@@ -197,7 +202,12 @@ func (t *Teller) arrived(e *lens.Event) {
 	for at > 0 && t.arrivals[at-1].at.After(e.At) {
 		at--
 	}
-	t.arrivals = slices.Insert(t.arrivals, at, arrival{e.Delivery, e.At})
+	relisted := e.Delivery.Initial && t.sent[e.Delivery.Object.UID] && e.Delivery.Change != nil && !e.Delivery.Change.None
+	t.arrivals = slices.Insert(t.arrivals, at, arrival{e.Delivery, e.At, relisted})
+	if len(t.sent) >= maxSubjects {
+		clear(t.sent)
+	}
+	t.sent[e.Delivery.Object.UID] = true
 }
 
 func (t *Teller) begin(e *lens.Event) {

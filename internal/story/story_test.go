@@ -61,6 +61,20 @@ func delivered(what string, object *lens.Object, write uint64, fields ...string)
 	return lens.Event{Delivery: d}
 }
 
+// initial is an event with which a watch begins. The object has changed in a field since it was sent before, or is the same.
+func initial(version, changed string) lens.Event {
+	e := delivered("ADDED", shop("Shop", "web", version), 0)
+	switch changed {
+	case "":
+	case "same":
+		e.Delivery.Change = &lens.Change{None: true}
+	default:
+		e = delivered("ADDED", shop("Shop", "web", version), 0, changed)
+	}
+	e.Delivery.Initial = true
+	return e
+}
+
 func begin(id uint64, name string) lens.Event {
 	return lens.Event{Reconcile: &lens.Reconcile{ID: id, Controller: "shop", Namespace: "a", Name: name}}
 }
@@ -157,6 +171,15 @@ func TestMarkedReconciles(t *testing.T) {
 		}, `1 Shop/web <created Shop/web> [create Deployment/web] succeeded
 2 Shop/web <created Deployment/web echo of 1.0> succeeded self-inflicted noop
 3 Shop/web <updated Shop/web spec.size by kubectl> [patch Deployment/web] succeeded`},
+		"it changed while nothing was watched": {[]lens.Event{
+			initial("1", ""), begin(1, "web"), read(1, "example.com", "Shop", "web"), end(1, nil),
+			initial("1", "same"), begin(2, "web"), read(2, "example.com", "Shop", "web"), end(2, nil),
+			initial("2", "spec.size"), begin(3, "web"), read(3, "example.com", "Shop", "web"), end(3, nil),
+			{Process: &lens.Process{Started: true}}, initial("3", "spec.size"), begin(4, "web"), read(4, "example.com", "Shop", "web"), end(4, nil),
+		}, `1 Shop/web <listed Shop/web> succeeded noop
+2 Shop/web <listed Shop/web> succeeded noop
+3 Shop/web <updated Shop/web spec.size by kubectl> succeeded
+4 Shop/web <listed Shop/web> succeeded noop`},
 		"events of others are no causes": {[]lens.Event{
 			delivered("ADDED", shop("Shop", "web", "1"), 0), delivered("ADDED", shop("Shop", "other", "1"), 0), delivered("ADDED", shop("Deployment", "web", "1"), 0),
 			begin(1, "web"), read(1, "example.com", "Shop", "web"), end(1, nil),
