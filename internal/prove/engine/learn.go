@@ -34,7 +34,9 @@ type stage struct {
 	passing   map[lens.Resource]passing
 	// anyAge are the resources of which a list of any age was taken: caches may begin with the first reconcile that needs them.
 	anyAge map[lens.Resource]bool
-	rested rested
+	// terminating are the versions in which objects were being deleted, of the run that the copies of clusters come from.
+	terminating []terminatingVersion
+	rested      rested
 	// beforeDelete are the resources of which something was delivered before the operator deleted something.
 	beforeDelete map[lens.Resource]bool
 	// deleted is how often the operator itself deleted objects at most.
@@ -216,6 +218,9 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 				return nil, nil, err
 			}
 		}
+		if !first {
+			s.terminating = nil
+		}
 		if first && i+1 < len(c.o.Steps) {
 			file := filepath.Join(c.o.StateDir, fmt.Sprintf("%d.snapshot", i+1))
 			if err := r.save(ctx, file); err != nil {
@@ -279,6 +284,8 @@ func (r *run) stage(ctx context.Context, i int) (*stage, error) {
 		return nil, err
 	}
 	s := &stage{rested: over, state: r.world.State(), counts: r.countsSince(changes)}
+	_, happened := r.world.Changes(changes)
+	s.terminating = terminatingIn(happened)
 	r.seeSets() // also those that are gone already
 	s.shape = r.campaign.shapeOf(s.state)
 	if s.unseen, err = r.campaign.unseen(ctx, r.objects, s.state); err != nil {

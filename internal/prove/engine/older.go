@@ -23,10 +23,12 @@ import (
 // is valid only for clients that accept a list of any age; others get the current state when they
 // start.
 //
-// olderDeletion shows one in which custom resources are being deleted that were created again in the meantime.
+// olderDeletion shows one in which custom resources are being deleted that were created again in the meantime, and olderChild one in
+// which other objects are that have come back under the same name since.
 const (
 	olderList     = "older-list"
 	olderDeletion = "older-deletion"
+	olderChild    = "older-child"
 )
 
 // takesAnyAge reports whether a list request accepts a state that is not the latest.
@@ -70,8 +72,38 @@ func olderPlans(c *campaign) (plans []*Plan) {
 		if step > 0 {
 			plans = append(plans, deletionPlans(c, step)...)
 		}
+		plans = append(plans, childPlans(c, step, subjects)...)
 	}
 	return plans
+}
+
+// childPlans are for objects that were being deleted before they came back in a step, such as pods after a workload was scaled down
+// and up.
+func childPlans(c *campaign, step int, subjects map[lens.Resource]bool) (plans []*Plan) {
+	for _, resource := range c.reference[step].delivered {
+		if subjects[resource] || !c.takesOlder(resource) || c.lastGone(step, resource) == "" {
+			continue
+		}
+		plans = append(plans, &Plan{
+			Family: "stale", Variant: olderChild, Step: step, Resource: &resource,
+			Says: fmt.Sprintf("The operator is restarted after the step, and in the list of %s that it gets some are being deleted that have come back since; then the watch catches up", resource.Resource),
+		})
+	}
+	return plans
+}
+
+// lastGone is the last version in which an object of a resource was being deleted that has come back in a step; empty if there is none.
+func (c *campaign) lastGone(step int, resource lens.Resource) string {
+	for i := step - 1; i >= 0; i-- {
+		for _, gone := range slices.Backward(c.reference[i].terminating) {
+			_, before := c.reference[step-1].state[gone.key]
+			_, after := c.reference[step].state[gone.key]
+			if after && !before && gone.key.Group == resource.Group && gone.key.Resource == resource.Resource {
+				return gone.version
+			}
+		}
+	}
+	return ""
 }
 
 // deletionPlans are for custom resources that a step deletes, and that wait for a finalizer before they are gone.
@@ -158,6 +190,9 @@ func (o *older) restart(ctx context.Context, r *run, asOf string, end func()) er
 
 func restartOlder(r *run, p *Plan) *disturbance {
 	o := newOlder(*p.Resource, "answered from before the step")
+	if p.Variant == olderChild {
+		o.says = "answered from when they were being deleted"
+	}
 	// The operator may delete something because of an older state, and restore it when it receives the latest state.
 	end := sync.OnceValue(func() []*Observation {
 		wrong := r.deletions(p.Step)
@@ -167,9 +202,9 @@ func restartOlder(r *run, p *Plan) *disturbance {
 	return &disturbance{
 		mustHit: true, afterStep: true, faults: o.faults(r),
 		act: func(ctx context.Context) error {
-			var before corev1.NamespaceList
-			if err := r.objects.List(ctx, &before, client.Limit(1)); err != nil {
-				return fmt.Errorf("reading the current resource version: %w", err)
+			asOf, err := r.olderVersion(ctx, p)
+			if err != nil {
+				return err
 			}
 			if err := r.do(ctx, p.Step); err != nil {
 				return err
@@ -177,11 +212,27 @@ func restartOlder(r *run, p *Plan) *disturbance {
 			if _, err := r.settle(ctx); err != nil {
 				return err
 			}
-			return o.restart(ctx, r, before.ResourceVersion, func() { end() })
+			return o.restart(ctx, r, asOf, func() { end() })
 		},
 		broken: func(rested) []*Observation { return end() },
 		heal:   func(context.Context) error { return nil }, // judged when it has caught up
 	}
+}
+
+// olderVersion is the version of what a restarted operator is shown.
+func (r *run) olderVersion(ctx context.Context, p *Plan) (string, error) {
+	if p.Variant == olderChild {
+		version := r.campaign.lastGone(p.Step, *p.Resource) // a copy of a cluster has the versions of before
+		if version == "" {
+			return "", &notThereError{"deletion of " + p.Resource.Resource + " that come back in the step"}
+		}
+		return version, nil
+	}
+	var before corev1.NamespaceList
+	if err := r.objects.List(ctx, &before, client.Limit(1)); err != nil {
+		return "", fmt.Errorf("reading the current resource version: %w", err)
+	}
+	return before.ResourceVersion, nil
 }
 
 // restartDeleted does a step that deletes custom resources, creates them again, and shows the operator the deletion once more. What it
@@ -281,12 +332,27 @@ func (r *run) changedSince(ctx context.Context, p *Plan, want compare.Shape) (wr
 	return wrong, excused, nil
 }
 
+// terminatingVersion is one in which an object was being deleted.
+type terminatingVersion struct {
+	key     world.Key
+	version string
+}
+
+// terminatingIn are the versions in which objects were being deleted, oldest first.
+func terminatingIn(changes []world.Change) (versions []terminatingVersion) {
+	for i := range changes {
+		if changes[i].Type == "MODIFIED" && changes[i].Object.GetDeletionTimestamp() != nil {
+			versions = append(versions, terminatingVersion{changes[i].Key, changes[i].Object.GetResourceVersion()})
+		}
+	}
+	return versions
+}
+
 // terminating is a version in which an object of a resource was being deleted; empty if there was none.
 func terminating(since []world.Change, resource lens.Resource) string {
-	for i := range since {
-		key := since[i].Key
-		if key.Group == resource.Group && key.Resource == resource.Resource && since[i].Type == "MODIFIED" && since[i].Object.GetDeletionTimestamp() != nil {
-			return since[i].Object.GetResourceVersion()
+	for _, one := range terminatingIn(since) {
+		if one.key.Group == resource.Group && one.key.Resource == resource.Resource {
+			return one.version
 		}
 	}
 	return ""

@@ -117,6 +117,42 @@ func TestOlderDeletions(t *testing.T) {
 	}
 }
 
+// TestOlderChildren has a workload that a step scales down and a later one up, so that a name comes back.
+func TestOlderChildren(t *testing.T) {
+	victory, crew := sceneObject("Frigate", "victory"), sceneObject("Secret", "crew")
+	key := sceneKey(crew)
+	gone := []terminatingVersion{{key, "7"}, {key, "8"}, {sceneKey(sceneObject("Secret", "other")), "9"}}
+	full, empty := sceneState(victory, crew), sceneState(victory)
+	secrets := lens.Resource{Group: key.Group, Resource: key.Resource}
+	for name, test := range map[string]struct {
+		states []world.State
+		goneIn int
+		anyAge bool
+		want   string
+	}{
+		"it comes back":       {[]world.State{full, empty, full}, 1, true, "8"},
+		"some steps later":    {[]world.State{full, empty, empty, full}, 1, true, "8"},
+		"it stays away":       {[]world.State{full, empty, empty}, 1, true, ""},
+		"it was never away":   {[]world.State{full, full, full}, 1, true, ""},
+		"the first one":       {[]world.State{empty, empty, full}, 2, true, ""},
+		"it lists the latest": {[]world.State{full, empty, full}, 1, false, ""},
+	} {
+		c := sceneOf([]*unstructured.Unstructured{victory}, nil, test.states...)
+		last := len(test.states) - 1
+		c.anyAge = map[lens.Resource]bool{secrets: test.anyAge}
+		c.reference[test.goneIn].terminating, c.reference[last].delivered = gone, []lens.Resource{secrets}
+		got := ""
+		for _, p := range stalePlans(c) {
+			if p.Variant == olderChild {
+				got += c.lastGone(p.Step, *p.Resource)
+			}
+		}
+		if got != test.want {
+			t.Errorf("%s: shown is version %q, not %q", name, got, test.want)
+		}
+	}
+}
+
 func TestVersionsInWhichAnObjectIsBeingDeleted(t *testing.T) {
 	change := func(kind, how, version string, deleting bool) world.Change {
 		object := sceneObject(kind, "victory")

@@ -130,7 +130,7 @@ func (g *gate) deliver(r *run) func(ctx context.Context, watch *lens.Call, frame
 
 func hold(r *run, p *Plan) (*disturbance, error) {
 	switch p.Variant {
-	case olderList:
+	case olderList, olderChild:
 		return restartOlder(r, p), nil
 	case olderDeletion:
 		return restartDeleted(r, p), nil

@@ -58,7 +58,7 @@ func TestServerRefusesNoProposal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			changes := s.propose(Options{Max: 400})
+			changes := s.propose(Options{Max: 250})
 			refused := 0
 			for _, change := range changes {
 				update, err := change.Apply(s.object.Object)
