@@ -5,6 +5,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,4 +24,13 @@ func EnsureNamespace(ctx context.Context, objects client.Client, name string) er
 		return fmt.Errorf("creating namespace %s: %w", name, err)
 	}
 	return nil
+}
+
+// MissingNamespace is the namespace that an API server misses; empty if the answer is about something else.
+func MissingNamespace(err error) string {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || status.Status().Details == nil || status.Status().Details.Kind != "namespaces" {
+		return ""
+	}
+	return status.Status().Details.Name
 }

@@ -26,12 +26,11 @@ func (op *Operator) Launch(ctx context.Context, at Place) (*Started, error) {
 	return started, nil
 }
 
-// beginWithKinds starts the process, and again with the CRDs of kinds that it has reported as missing before it ended, or instead of
-// serving its webhooks.
+// beginWithKinds starts the process, and again with what it was found to lack before it ended, or instead of serving its webhooks.
 func (o *Started) beginWithKinds(ctx context.Context, line func(string)) error {
 	for {
 		err := o.begin(ctx, line)
-		if err == nil || o.process == nil || !o.session.installMissing(ctx, o.process.ready.missing()) {
+		if err == nil || o.process == nil || !o.supply(ctx) {
 			return err
 		}
 		o.Stop()
@@ -41,10 +40,20 @@ func (o *Started) beginWithKinds(ctx context.Context, line func(string)) error {
 // Lacks receives something when the log of the operator reports another kind that the cluster does not have.
 func (o *Started) Lacks() <-chan struct{} { return o.process.ready.lacks }
 
-// Complete installs the CRDs of the kinds that the operator lacks, as a session of opdock dev does, and starts it again: it looks for
-// a kind only now and then, or has ended. Complete returns false if there is nothing to install.
+// supply provides what the operator lacks, as a session of opdock dev does: a configuration as in a pod, or the CRDs of kinds. It
+// returns false if there is nothing to provide.
+func (o *Started) supply(ctx context.Context) bool {
+	if o.session.becomePod() {
+		o.operator.pod.Store(true)
+		return true
+	}
+	return o.session.installMissing(ctx, o.process.ready.missing())
+}
+
+// Complete supplies the operator with what it lacks, and starts it again: it looks for a kind only now and then, or has ended. Complete
+// returns false if there is nothing to supply.
 func (o *Started) Complete(ctx context.Context) (bool, error) {
-	if !o.session.installMissing(ctx, o.process.ready.missing()) {
+	if !o.supply(ctx) {
 		return false, ctx.Err()
 	}
 	o.Stop()

@@ -5,7 +5,6 @@ package dev
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,11 +26,11 @@ func (s *Session) watchedNamespaces() []string {
 			return watched
 		}
 	}
-	return watchedBy(s.environment())
+	return WatchedBy(s.environment())
 }
 
-// watchedBy returns the namespaces that an environment tells an operator to watch.
-func watchedBy(env []string) (watched []string) {
+// WatchedBy returns the namespaces that an environment tells an operator to watch.
+func WatchedBy(env []string) (watched []string) {
 	for name := range strings.SplitSeq(lastValue(env, watchVariable), ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			watched = append(watched, name)
@@ -43,7 +42,7 @@ func watchedBy(env []string) (watched []string) {
 // Watches returns the namespaces that the operator watches according to its environment; empty if it watches all, or if that is
 // unknown.
 func (op *Operator) Watches() []string {
-	return watchedBy(mergeEnvironments(op.options.Env, op.manifests.env, nil))
+	return WatchedBy(mergeEnvironments(op.options.Env, op.manifests.env, nil))
 }
 
 // Watches is the same for an operator that was started: its log may say which.
@@ -98,15 +97,6 @@ func (s *Session) ensureNamespace(ctx context.Context, name string) error {
 	}
 	s.namespaces[name] = true
 	return nil
-}
-
-// missingNamespace is the namespace that an API server misses; empty if the answer is about something else.
-func missingNamespace(err error) string {
-	status := apierrors.APIStatus(nil)
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || status.Status().Details == nil || status.Status().Details.Kind != "namespaces" {
-		return ""
-	}
-	return status.Status().Details.Name
 }
 
 // sayOnce prints a message once in a session.

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/opdock/opdock/internal/apply"
 )
 
 func (s *Session) applySamples(ctx context.Context, round *Round, todo *work) error {
@@ -111,7 +113,7 @@ func (s *Session) explainSample(err error) []string {
 		}
 		lines = append(lines, line)
 	}
-	if missing := missingNamespace(refused.err); missing != "" {
+	if missing := apply.MissingNamespace(refused.err); missing != "" {
 		lines = append(lines, "create the namespace: kubectl create namespace "+missing)
 	}
 	return lines

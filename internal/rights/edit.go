@@ -22,6 +22,10 @@ import (
 // ErrNoMarkers is returned if there are no markers to edit.
 var ErrNoMarkers = errors.New("the project has no +kubebuilder:rbac markers to edit")
 
+// ErrOnlyNamespaced is returned if a marker for the whole cluster would be the first one: the ClusterRole that is generated from it would
+// need a binding, too.
+var ErrOnlyNamespaced = errors.New("a right is needed in the whole cluster, and all +kubebuilder:rbac markers name a namespace")
+
 // Edit is a marker that is replaced, removed or added.
 type Edit struct {
 	File string `json:"file"`
@@ -142,6 +146,9 @@ func addMarkers(markers []Marker, grants []Grant, rules []Rule) (edits []Edit, e
 		for _, rule := range role.Rules {
 			beside := closest(markers, rule, role.Namespace)
 			if beside == nil {
+				if len(markers) > 0 {
+					return nil, ErrOnlyNamespaced
+				}
 				return nil, ErrNoMarkers
 			}
 			line := beside.format(rule)

@@ -110,7 +110,7 @@ func TestPlanEditsOfANamespacedProject(t *testing.T) {
 		"a namespace without markers":     {inShop + wide, []string{"other"}, nil, inShop + wide + patch + "\n", nil},
 		"one of them has none":            {inShop + wide, []string{"shop", "other"}, nil, inShop + wide + patch + "\n", nil},
 		"the whole cluster":               {inShop + wide, nil, nil, inShop + wide + patch + "\n", nil},
-		"nothing for the whole cluster":   {inShop, nil, nil, "", ErrNoMarkers},
+		"nothing for the whole cluster":   {inShop, nil, nil, "", ErrOnlyNamespaced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const head = "package a\n\n"

@@ -61,6 +61,8 @@ type Result struct {
 	Totals lens.Totals
 	// ExitCode is the program's, or 128 and the number of the signal that ended it, as in a shell.
 	ExitCode int
+	// Strangers is how many requests arrived with another credential than that of the kubeconfig.
+	Strangers uint64
 	// Incomplete is why events are missing in the recording, nil if none are.
 	Incomplete error
 }
@@ -99,7 +101,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	proxy.Note(lens.Event{Process: &lens.Process{Ended: true, How: how}})
 	err = errors.Join(err, proxy.Close())
 	reading.Wait()
-	return Result{Totals: stream.Totals(), ExitCode: code, Incomplete: recording.Close()}, err
+	return Result{Totals: stream.Totals(), ExitCode: code, Strangers: proxy.Strangers(), Incomplete: recording.Close()}, err
 }
 
 // run starts the program and waits for its end.

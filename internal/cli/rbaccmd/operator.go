@@ -20,7 +20,6 @@ import (
 	"github.com/opdock/opdock/internal/dev"
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/project"
-	"github.com/opdock/opdock/internal/rights/rehearse"
 	"github.com/opdock/opdock/internal/target"
 )
 
@@ -94,7 +93,7 @@ type operatorOf struct {
 // buildAndInstall builds the operator as opdock dev does, and brings to a cluster what it needs. The function that it returns
 // starts it, with the settings of its manifests and with its webhooks.
 func (a verbs) buildAndInstall(ctx context.Context, o rbacOptions, of operatorOf, admin *rest.Config, dir string,
-) (func(context.Context, *lens.Lens, string) (rehearse.Process, error), error) {
+) (func(context.Context, *lens.Lens, string) (launched, error), error) {
 	d := a.NewDisplay(o.format != formatText)
 	began := a.Now()
 	operator, err := dev.NewOperator(ctx, dev.OperatorOptions{
@@ -109,12 +108,9 @@ func (a verbs) buildAndInstall(ctx context.Context, o rbacOptions, of operatorOf
 	if err := operator.Install(ctx, admin); err != nil {
 		return nil, err
 	}
-	return func(ctx context.Context, proxy *lens.Lens, dir string) (rehearse.Process, error) {
+	return func(ctx context.Context, proxy *lens.Lens, dir string) (launched, error) {
 		started, err := operator.Launch(ctx, dev.Place{Dir: dir, Admin: admin, Lens: proxy, Line: func(string) {}})
-		if err != nil {
-			return nil, err
-		}
-		return launched{started}, nil
+		return launched{started}, err
 	}, nil
 }
 

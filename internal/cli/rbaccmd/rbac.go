@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/project"
 	"github.com/opdock/opdock/internal/rights"
 	"github.com/opdock/opdock/internal/rights/granting"
@@ -146,6 +147,8 @@ func (o *rbacOptions) validate(cmd *cobra.Command, command []string) error {
 		message = "--quiet-period must be more than 0, and less than --timeout"
 	case !o.verify && !o.record && len(command) > 0:
 		message = "arguments after -- are for the operator that --record or --verify runs"
+	case o.check && o.against == granting.Nothing:
+		message = "--check compares, and cannot be used with --against none"
 	case o.write && o.check:
 		message = "--write and --check cannot be used together"
 	case o.write && (o.format == formatMarkers || o.format == formatYAML):
@@ -220,6 +223,9 @@ func (a verbs) rbac(ctx context.Context, o rbacOptions, files, command []string)
 	}
 	if err := a.print(o, about, report); err != nil {
 		return err
+	}
+	if o.check && report.Granted == "" {
+		return hint.With(errors.New("--check found no rights to compare with"), append(about.granted.Notes, "run it in the folder of the operator's project")...)
 	}
 	if o.check && report.Count(rights.Missing, rights.Refused, rights.Unused, rights.Broader) > 0 {
 		return &cmdutil.SaidError{Reason: "rights differ"}

@@ -228,6 +228,11 @@ func TestWithoutAProject(t *testing.T) {
 	code, text := screen(t, newConsole(nil), dir, recording, "--dir", dir, "-o", "markers")
 	clitest.ExpectCode(t, code, cmdutil.ExitOK)
 	golden.Compare(t, "no-project", text)
+	code, text = screen(t, newConsole(nil), dir, recording, "--dir", dir, "-o", "markers", "--check")
+	clitest.ExpectCode(t, code, cmdutil.ExitError)
+	if !strings.Contains(text, "--check found no rights to compare with") {
+		t.Errorf("it says\n%s", text)
+	}
 }
 
 func TestBadInput(t *testing.T) {
@@ -237,6 +242,7 @@ func TestBadInput(t *testing.T) {
 		"no-such-file":    {filepath.Join(dir, "nothing.jsonl"), "--dir", dir},
 		"format":          {"-o", "table"},
 		"write-and-check": {"--write", "--check"},
+		"check-nothing":   {"--check", "--against", "none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, text := screen(t, newConsole(nil), dir, args...)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/cli/cmdutil"
+	"github.com/opdock/opdock/internal/dev"
 	"github.com/opdock/opdock/internal/hint"
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/librarylog"
@@ -29,10 +31,12 @@ const startTimeout = 2 * time.Minute
 
 // verified is what programs read about --verify.
 type verified struct {
-	Rights    int                `json:"rights"`
-	Acts      []rehearse.Outcome `json:"acts"`
-	Idle      rehearse.Idle      `json:"idle,omitzero"`
-	Recording string             `json:"recording"`
+	Rights int                `json:"rights"`
+	Acts   []rehearse.Outcome `json:"acts"`
+	Idle   rehearse.Idle      `json:"idle,omitzero"`
+	// Strangers is how many requests the lens refused because they had not the credential of the operator.
+	Strangers uint64 `json:"strangers,omitempty"`
+	Recording string `json:"recording"`
 }
 
 // verify runs the operator with the proposed rights, and only those.
@@ -50,7 +54,7 @@ func (a verbs) verify(ctx context.Context, o rbacOptions, about *subject, report
 	if err != nil {
 		return err
 	}
-	return a.showVerified(o, verified{Rights: report.Rights(), Acts: result.Acts, Idle: result.Idle, Recording: recording})
+	return a.showVerified(o, verified{Rights: report.Rights(), Acts: result.Acts, Idle: result.Idle, Strangers: result.Strangers, Recording: recording})
 }
 
 // record runs the operator with the rights that the project grants, and returns the recording and what the operator did not do.
@@ -122,11 +126,21 @@ func (a verbs) rehearse(ctx context.Context, o rbacOptions, about *subject, r re
 		Header: lens.Header{Project: about.project.Name, Command: r.command, Identity: r.identity.User()},
 	}
 	log := &tail{}
+	watched := func() []string { return dev.WatchedBy(a.Env) }
 	if isCommand {
 		run.Command, run.Log = r.command, log
 		err = install(ctx, admin, about.project, r.identity)
 	} else {
-		run.Start, err = a.buildAndInstall(ctx, o, operatorOf{about.project, main, r.identity, r.command}, admin, dir)
+		var start func(context.Context, *lens.Lens, string) (launched, error)
+		start, err = a.buildAndInstall(ctx, o, operatorOf{about.project, main, r.identity, r.command}, admin, dir)
+		run.Start = func(ctx context.Context, proxy *lens.Lens, dir string) (rehearse.Process, error) {
+			operator, err := start(ctx, proxy, dir)
+			if err != nil {
+				return nil, err
+			}
+			watched = operator.Watches
+			return operator, nil
+		}
 	}
 	if err != nil {
 		return result, "", err
@@ -155,7 +169,7 @@ func (a verbs) rehearse(ctx context.Context, o rbacOptions, about *subject, r re
 	}
 	d := a.NewDisplay(o.format != formatText)
 	d.Title("Running %s with %s", about.project.Name, r.with)
-	run.Acts, run.Subjects = rehearse.Samples(objects, samples, "default", func(text string) { fmt.Fprintf(a.Err, "! %s\n", text) })
+	run.Acts, run.Subjects = rehearse.Samples(objects, samples, func() string { return a.sampleNamespace(watched()) }, func(text string) { fmt.Fprintf(a.Err, "! %s\n", text) })
 	run.Done = func(outcome rehearse.Outcome) { d.Done(describe(outcome), outcome.Took) }
 	result, err = rehearse.Run(ctx, run)
 	var ended *rehearse.EndedError
@@ -163,6 +177,16 @@ func (a verbs) rehearse(ctx context.Context, o rbacOptions, about *subject, r re
 		err = fmt.Errorf("%w\n%s", err, log.String())
 	}
 	return result, run.Recording, err
+}
+
+// sampleNamespace is where samples go that name no namespace, by the namespaces that the operator watches.
+func (a verbs) sampleNamespace(watched []string) string {
+	const usual = "default"
+	if len(watched) == 0 || slices.Contains(watched, usual) {
+		return usual
+	}
+	fmt.Fprintf(a.Err, "! the operator watches only %s; samples that name no namespace go to %s\n", strings.Join(watched, ", "), watched[0])
+	return watched[0]
 }
 
 func describe(outcome rehearse.Outcome) string {
@@ -190,7 +214,7 @@ func (a verbs) showVerified(o rbacOptions, result verified) error {
 		for _, text := range refused {
 			fmt.Fprintf(a.Out, "refused: %s\n", text)
 		}
-		if len(refused) == 0 && !result.Idle.Unproven() {
+		if len(refused) == 0 && result.Strangers == 0 && !result.Idle.Unproven() {
 			reason := ""
 			if len(denied) > 0 {
 				reason = " for lack of a right of the operator"
@@ -207,6 +231,10 @@ func (a verbs) showVerified(o rbacOptions, result verified) error {
 	}
 	if len(refused) > 0 {
 		return &cmdutil.SaidError{Reason: "refused"}
+	}
+	if result.Strangers > 0 {
+		return hint.With(fmt.Errorf("--verify proves nothing: the operator sent %s without the credential in its kubeconfig, which were answered with 401 Unauthorized",
+			number(result.Strangers, "request")), "let all clients of the operator use the same configuration")
 	}
 	if result.Idle.Unproven() {
 		return didNothing("--verify proves nothing", &result.Idle)

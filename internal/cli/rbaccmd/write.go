@@ -46,8 +46,11 @@ func (a verbs) write(ctx context.Context, o rbacOptions, about *subject, report 
 		}
 	}
 	plan, err := rights.PlanEdits(dir, about.markers, report.Grants, rights.Elsewhere(about.roles.Rules, about.markers))
-	if errors.Is(err, rights.ErrNoMarkers) {
+	switch {
+	case errors.Is(err, rights.ErrNoMarkers):
 		return noMarkers(err, left...)
+	case errors.Is(err, rights.ErrOnlyNamespaced):
+		return noMarkers(err, append(left, "add the marker yourself, and bind the ClusterRole that is generated from it to the service account of the operator")...)
 	}
 	if err != nil {
 		return err

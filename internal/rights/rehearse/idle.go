@@ -9,6 +9,8 @@ import "strings"
 type Result struct {
 	Acts []Outcome
 	Idle Idle
+	// Strangers is how many requests came without the credential of the operator.
+	Strangers uint64
 }
 
 // Idle is what the operator did not do.

@@ -249,7 +249,7 @@ func TestAnOperatorThatIgnoresItsSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	sample := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one"}}}
-	acts, subjects := Samples(h.admin, []*unstructured.Unstructured{sample}, h.namespace, func(text string) { t.Error(text) })
+	acts, subjects := Samples(h.admin, []*unstructured.Unstructured{sample}, in(h.namespace), func(text string) { t.Error(text) })
 	result, err := Run(t.Context(), Options{
 		Upstream: h.cluster.Config(), Command: []string{self}, Env: append(os.Environ(), operatorVariable+"="+idler), Log: os.Stderr,
 		Recording: filepath.Join(t.TempDir(), "one.jsonl"), Quiet: 100 * time.Millisecond, Patience: 10 * time.Second, Acts: acts, Subjects: subjects,

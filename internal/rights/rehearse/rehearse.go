@@ -150,7 +150,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 			o.Done(outcome)
 		}
 	}
-	result.Idle = s.idle()
+	result.Idle, result.Strangers = s.idle(), proxy.Strangers()
 	return result, nil
 }
 

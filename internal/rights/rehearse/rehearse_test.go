@@ -181,7 +181,7 @@ func (h *harbor) rehearse(account string, proposal []rights.Role) (outcomes []Ou
 	if err != nil {
 		h.Fatal(err)
 	}
-	acts, subjects := Samples(h.admin, []*unstructured.Unstructured{sample}, h.namespace, func(text string) { h.Error(text) })
+	acts, subjects := Samples(h.admin, []*unstructured.Unstructured{sample}, in(h.namespace), func(text string) { h.Error(text) })
 	result, err := Run(h.Context(), Options{
 		Upstream: identity.Config(), Command: []string{self}, Env: append(os.Environ(), operatorVariable+"=1"), Log: os.Stderr,
 		Recording: recording, Header: lens.Header{Identity: user}, Quiet: time.Second, Patience: testenv.Patience,

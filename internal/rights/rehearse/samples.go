@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/lens"
 )
 
@@ -35,11 +36,11 @@ const (
 const changedAnnotation = "opdock.dev/rehearsed"
 
 // Samples are the acts with the samples of an operator: create, change, delete. Each is done with a client that may do
-// anything. Samples that name no namespace go to the given one, if their kind is in namespaces. A sample that the API server
+// anything. Samples that name no namespace go to the given one, if their kind is in namespaces, and missing namespaces are created. A sample that the API server
 // refuses is left out with a note, and so is one that is there already: folders of samples have alternatives under one name. A
 // webhook that cannot be called ends the rehearsal. Samples are deleted in the reverse order: later ones may depend on earlier
 // ones. Those that could be created only after others are gone before the others are deleted. The function that Samples returns as well is for Options.Subjects.
-func Samples(objects client.Client, samples []*unstructured.Unstructured, namespace string, note func(string)) ([]Act, func() []Subject) {
+func Samples(objects client.Client, samples []*unstructured.Unstructured, namespace func() string, note func(string)) ([]Act, func() []Subject) {
 	placed := make([]*unstructured.Unstructured, 0, len(samples))
 	for _, sample := range samples {
 		sample = sample.DeepCopy()
@@ -63,7 +64,7 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 	early := 0 // how many samples depend on none of the others
 	acts := []Act{
 		{"create the samples", func(ctx context.Context) error {
-			created, leftOut, refused, err := createAll(ctx, objects, placed, namespace, func(created int) { early = created })
+			created, leftOut, refused, err := createAll(ctx, objects, placed, namespace(), func(created int) { early = created })
 			if err != nil {
 				return err
 			}
@@ -202,7 +203,14 @@ func create(ctx context.Context, objects client.Client, sample *unstructured.Uns
 	if inNamespace && sample.GetNamespace() == "" {
 		sample.SetNamespace(namespace)
 	}
-	return objects.Create(ctx, sample.DeepCopy())
+	err = objects.Create(ctx, sample.DeepCopy())
+	if missing := apply.MissingNamespace(err); missing != "" && inNamespace {
+		if err := apply.EnsureNamespace(ctx, objects, missing); err != nil {
+			return err
+		}
+		err = objects.Create(ctx, sample.DeepCopy())
+	}
+	return err
 }
 
 // change changes an annotation and, if the API server accepts that, a number in the spec: many operators act only on the latter. A

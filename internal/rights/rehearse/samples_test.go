@@ -25,6 +25,9 @@ import (
 	"github.com/opdock/opdock/internal/testenv"
 )
 
+// in is always the same namespace.
+func in(namespace string) func() string { return func() string { return namespace } }
+
 // TestSamplesThatAreRefused has alternatives under one name, a placeholder and a kind that the cluster does not have.
 func TestSamplesThatAreRefused(t *testing.T) {
 	testenv.ControlPlane(t)
@@ -35,7 +38,7 @@ func TestSamplesThatAreRefused(t *testing.T) {
 	var notes []string
 	acts, subjects := Samples(h.admin, []*unstructured.Unstructured{
 		sample("v1", "ConfigMap", "one"), sample("v1", "ConfigMap", "one"), sample("v1", "ConfigMap", "one"), sample("v1", "ConfigMap", "<name>"), sample("example.com/v1", "Ship", "two"),
-	}, h.namespace, func(text string) { notes = append(notes, text) })
+	}, in(h.namespace), func(text string) { notes = append(notes, text) })
 	for _, act := range acts {
 		if err := act.Do(t.Context()); err != nil {
 			t.Fatalf("%s: %v", act.Name, err)
@@ -49,9 +52,33 @@ func TestSamplesThatAreRefused(t *testing.T) {
 	if got := subjects(); !slices.Equal(got, want) {
 		t.Errorf("subjects are %+v", got)
 	}
-	none, _ := Samples(h.admin, []*unstructured.Unstructured{sample("v1", "ConfigMap", "<name>")}, h.namespace, nil)
+	none, _ := Samples(h.admin, []*unstructured.Unstructured{sample("v1", "ConfigMap", "<name>")}, in(h.namespace), nil)
 	if err := none[0].Do(t.Context()); err == nil || !strings.Contains(err.Error(), "<name>") {
 		t.Errorf("if all are refused: %v", err)
+	}
+}
+
+// TestSamplesInOtherNamespaces have one of their own, which is not there, or go where the operator looks.
+func TestSamplesInOtherNamespaces(t *testing.T) {
+	testenv.ControlPlane(t)
+	h := newHarbor(t, clustertest.Shared(t), clustertest.Namespace(t))
+	sample := func(name, namespace string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": namespace}}}
+	}
+	here, there := h.namespace+"-here", h.namespace+"-there"
+	t.Cleanup(func() {
+		for _, name := range []string{here, there} {
+			_ = h.admin.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+	})
+	acts, _ := Samples(h.admin, []*unstructured.Unstructured{sample("one", ""), sample("two", there)}, in(here), func(text string) { t.Errorf("note: %s", text) })
+	if err := acts[0].Do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, namespace := range map[string]string{"one": here, "two": there} {
+		if err := h.admin.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &corev1.ConfigMap{}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -71,7 +98,7 @@ func TestAWebhookThatCannotBeCalledEndsTheRehearsal(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		samples = append(samples, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "default"}}})
 	}
-	acts, _ := Samples(broken, samples, "default", func(text string) { t.Errorf("note: %s", text) })
+	acts, _ := Samples(broken, samples, in("default"), func(text string) { t.Errorf("note: %s", text) })
 	err := acts[0].Do(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "ConfigMap two: ") || !strings.Contains(err.Error(), "failed calling webhook") {
 		t.Errorf("the error is %v", err)
@@ -103,7 +130,7 @@ func TestSamplesThatDependOnEachOther(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		samples = append(samples, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": "default"}}})
 	}
-	acts, _ := Samples(server, samples, "default", func(text string) { t.Errorf("note: %s", text) })
+	acts, _ := Samples(server, samples, in("default"), func(text string) { t.Errorf("note: %s", text) })
 	for _, act := range acts {
 		if err := act.Do(t.Context()); err != nil {
 			t.Fatalf("%s: %v", act.Name, err)
@@ -164,7 +191,7 @@ func TestSamplesOfAKindThatTheOperatorCreates(t *testing.T) {
 		sample.SetGroupVersionKind(kind)
 		samples = append(samples, sample)
 	}
-	acts, subjects := Samples(server, samples, "default", func(text string) { t.Errorf("note: %s", text) })
+	acts, subjects := Samples(server, samples, in("default"), func(text string) { t.Errorf("note: %s", text) })
 	for _, act := range acts {
 		if err := act.Do(t.Context()); err != nil {
 			t.Fatalf("%s: %v", act.Name, err)
