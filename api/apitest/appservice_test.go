@@ -35,6 +35,11 @@ func TestBadAppServices(t *testing.T) {
 		{"targetPort too high", `{spec: {ports: [{port: 80, targetPort: 65536}]}}`, `spec.ports[0].targetPort: Invalid value: 65536: must be a number from 1 to 65535 or the name of a port`},
 		{"targetPort without a letter", `{spec: {ports: [{port: 80, targetPort: "80"}]}}`, `spec.ports[0].targetPort in body should match`},
 		{"targetPort with a long name", `{spec: {ports: [{port: 80, targetPort: a-name-of-16-abc}]}}`, `spec.ports[0].targetPort: Too long: may not be more than 15 bytes`},
+		{"port of a probe that is none", `{spec: {livenessProbe: {tcpSocket: {port: 99999999999}}}}`, `spec.livenessProbe.tcpSocket.port: Invalid value: 99999999999: must be a number from 1 to 65535`},
+		{"memory with a broken exponent", `{spec: {resources: {limits: {memory: "1e1.5"}}}}`, `spec.resources.limits.memory in body should match`},
+		{"memory without end", `{spec: {resources: {requests: {memory: "1e99999999999999999999"}}}}`, `spec.resources.requests.memory in body should match`},
+		{"size of a volume with a broken exponent", `{spec: {volumes: [{name: a, emptyDir: {sizeLimit: "1e1.5"}}]}}`, `sizeLimit in body should match`},
+		{"unit with a broken exponent", `{spec: {envs: [{name: A, valueFrom: {resourceFieldRef: {containerName: a, resource: limits.cpu, divisor: "1e1.5"}}}]}}`, `divisor in body should match`},
 		{"class without a load balancer", `{spec: {service: {loadBalancerClass: a}}}`, `spec.service.loadBalancerClass: Invalid value: loadBalancerClass can only be set if type is LoadBalancer`},
 
 		{"variable with value and source", `{spec: {envs: [{name: A, value: a, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}}`, `spec.envs[0]: Invalid value: value and valueFrom cannot both be set`},
@@ -59,8 +64,8 @@ func TestBadAppServices(t *testing.T) {
 
 		{"rolling settings for Recreate", `{spec: {strategy: {type: Recreate, rollingUpdate: {maxSurge: 1}}}}`, `spec.strategy: Invalid value: rollingUpdate can only be set if type is RollingUpdate`},
 		{"rollout that cannot begin", `{spec: {strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: "0%"}}}}`, `spec.strategy.rollingUpdate: Invalid value: maxUnavailable and maxSurge cannot both be 0`},
-		{"percentage without its sign", `{spec: {strategy: {rollingUpdate: {maxUnavailable: "25"}}}}`, `spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "25": must be a number, at least 0, or a percentage from 0% to 100%`},
-		{"more than all", `{spec: {strategy: {rollingUpdate: {maxUnavailable: "101%"}}}}`, `must be a number, at least 0, or a percentage from 0% to 100%`},
+		{"percentage without its sign", `{spec: {strategy: {rollingUpdate: {maxUnavailable: "25"}}}}`, `spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "25": must be a number from 0 to 2147483647, or a percentage from 0% to 100%`},
+		{"more than all", `{spec: {strategy: {rollingUpdate: {maxUnavailable: "101%"}}}}`, `must be a number from 0 to 2147483647, or a percentage from 0% to 100%`},
 		{"autoscaling upside down", `{spec: {autoscaling: {minReplicas: 3, maxReplicas: 2}}}`, `spec.autoscaling: Invalid value: minReplicas must not be greater than maxReplicas`},
 		{"autoscaling without an end", `{spec: {autoscaling: {}}}`, `spec.autoscaling.maxReplicas: Required value`},
 		{"budget with both members", `{spec: {disruptionBudget: {minAvailable: 1, maxUnavailable: 1}}}`, `spec.disruptionBudget: Invalid value: exactly one of minAvailable and maxUnavailable must be set`},

@@ -35,8 +35,9 @@ func TestBadPodClusters(t *testing.T) {
 		{"unknown field", `{spec: {replicas: 2}}`, `unknown field "spec.replicas"`},
 		{"name too long", `{metadata: {name: ` + strings.Repeat("a", 59) + `}}`, `the name must have at most 58 characters and no dots`},
 		{"name with a dot", `{metadata: {name: a.b}}`, `the name must have at most 58 characters and no dots`},
-		{"nothing may be missing", `{spec: {updateStrategy: {maxUnavailable: 0}}}`, `spec.updateStrategy.maxUnavailable: Invalid value: 0: must be a number, at least 1, or a percentage from 1% to 100%`},
-		{"nothing of all may be missing", `{spec: {updateStrategy: {maxUnavailable: "0%"}}}`, `must be a number, at least 1, or a percentage from 1% to 100%`},
+		{"nothing may be missing", `{spec: {updateStrategy: {maxUnavailable: 0}}}`, `spec.updateStrategy.maxUnavailable: Invalid value: 0: must be a number from 1 to 2147483647, or a percentage from 1% to 100%`},
+		{"more than a number can be", `{spec: {updateStrategy: {maxUnavailable: 2147483648}}}`, `must be a number from 1 to 2147483647`},
+		{"nothing of all may be missing", `{spec: {updateStrategy: {maxUnavailable: "0%"}}}`, `must be a number from 1 to 2147483647, or a percentage from 1% to 100%`},
 		{"negative partition", `{spec: {updateStrategy: {partition: -1}}}`, `spec.updateStrategy.partition in body should be greater than or equal to 0`},
 		{"partition of nothing", `{spec: {updateStrategy: {type: OnDelete, partition: 1}}}`, `spec.updateStrategy: Invalid value: partition cannot be set if type is OnDelete`},
 		{"unknown strategy", `{spec: {updateStrategy: {type: Recreate}}}`, `spec.updateStrategy.type: Unsupported value: "Recreate": supported values: "RollingUpdate", "OnDelete"`},
@@ -58,6 +59,7 @@ func TestPodClusterKeepsItsServiceName(t *testing.T) {
 func TestBadRobots(t *testing.T) {
 	refuses(t, "robot_v1_robot.yaml", append([]bad{
 		{"negative count", `{spec: {replicas: -1}}`, `spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0`},
+		{"more than a number can be", `{spec: {strategy: {rollingUpdate: {maxUnavailable: 5000000000}}}}`, `must be a number from 0 to 2147483647`},
 		{"half a robot", `{spec: {replicas: 1.5}}`, `spec.replicas in body must be of type int32: "float64"`},
 		{"unknown field", `{spec: {size: 2}}`, `unknown field "spec.size"`},
 		{"deployment of a bad name", `{spec: {deploymentName: Robot_One}}`, `spec.deploymentName in body should match`},

@@ -57,13 +57,13 @@ type DisruptionBudget struct {
 	// minAvailable is how many pods must stay available, as a number or a percentage such as 50%.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 : string(self).matches('^(100|[0-9]{1,2})%$')",message="must be a number, at least 0, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^(100|[0-9]{1,2})%$')",message="must be a number from 0 to 2147483647, or a percentage from 0% to 100%"
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
 
 	// maxUnavailable is how many pods may be unavailable, as a number or a percentage such as 50%.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 : string(self).matches('^(100|[0-9]{1,2})%$')",message="must be a number, at least 0, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^(100|[0-9]{1,2})%$')",message="must be a number from 0 to 2147483647, or a percentage from 0% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// unhealthyPodEvictionPolicy set to AlwaysAllow always allows the eviction of pods that are not ready. Default:

@@ -205,7 +205,7 @@ type UpdateStrategy struct {
 	//
 	// +optional
 	// +kubebuilder:default=1
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 1 : string(self).matches('^(100|[1-9][0-9]?)%$')",message="must be a number, at least 1, or a percentage from 1% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 1 && int(self) <= 2147483647 : string(self).matches('^(100|[1-9][0-9]?)%$')",message="must be a number from 1 to 2147483647, or a percentage from 1% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// inPlace set to IfPossible changes images in running pods, which keep their node and address, and replaces pods only

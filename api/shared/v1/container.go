@@ -173,13 +173,13 @@ type Resources struct {
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
-	Requests corev1.ResourceList `json:"requests,omitempty"`
+	Requests map[corev1.ResourceName]Amount `json:"requests,omitempty"`
 
 	// limits are the maximum that the container may use, by resource, such as cpu and memory.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
-	Limits corev1.ResourceList `json:"limits,omitempty"`
+	Limits map[corev1.ResourceName]Amount `json:"limits,omitempty"`
 }
 
 // VolumeMount mounts a volume into a container.

@@ -12,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -83,8 +82,8 @@ func requireKept(t *testing.T, path string, before, after any) {
 func fill(t *testing.T, value reflect.Value, path string) {
 	t.Helper()
 	switch value.Interface().(type) {
-	case resource.Quantity:
-		value.Set(reflect.ValueOf(resource.MustParse("5Mi")))
+	case sharedv1.Amount:
+		value.SetString("5Mi")
 		return
 	case intstr.IntOrString:
 		value.Set(reflect.ValueOf(intstr.FromString("name")))
@@ -120,5 +119,23 @@ func fill(t *testing.T, value reflect.Value, path string) {
 		value.SetInt(7)
 	default:
 		t.Fatalf("%s is a %s, which the test cannot fill", path, value.Kind())
+	}
+}
+
+// TestAmounts are read as they were written. Those that a quantity of Kubernetes cannot be must not be an error: it would keep all
+// other objects from being read.
+func TestAmounts(t *testing.T) {
+	for written, want := range map[string]string{`"64Mi"`: "64Mi", `2`: "2", `"0.5"`: "0.5", `"1e1.5"`: "1e1.5", `"1e99999999999999999999"`: "1e99999999999999999999", `99999999999999999999`: "99999999999999999999"} {
+		var resources sharedv1.Resources
+		if err := json.Unmarshal([]byte(`{"limits":{"memory":`+written+`}}`), &resources); err != nil {
+			t.Error(err)
+			continue
+		}
+		if got := resources.Limits[corev1.ResourceMemory]; string(got) != want {
+			t.Errorf("%s is read as %q", written, got)
+		}
+	}
+	if err := json.Unmarshal([]byte(`{"limits":{"memory":true}}`), &sharedv1.Resources{}); err == nil {
+		t.Error("true is an amount")
 	}
 }

@@ -4,7 +4,6 @@
 package v1
 
 import (
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // EnvVar is an environment variable of a container.
@@ -106,7 +105,7 @@ type ResourceFieldRef struct {
 	// divisor is the unit of the result, such as 1m or 1Mi. Default: 1.
 	//
 	// +optional
-	Divisor *resource.Quantity `json:"divisor,omitempty"`
+	Divisor *Amount `json:"divisor,omitempty"`
 }
 
 // EnvFromSource sets environment variables from all keys of a ConfigMap or Secret.

@@ -93,6 +93,10 @@ type HTTPGetAction struct {
 	// port of the container, as a number or by its name.
 	//
 	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:Pattern=`^([0-9]+-?)*[a-z](-?[a-z0-9])*$`
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || int(self) >= 1 && int(self) <= 65535",message="must be a number from 1 to 65535 or the name of a port"
 	Port intstr.IntOrString `json:"port"`
 
 	// host to connect to. Default: the pod's address.
@@ -136,6 +140,10 @@ type TCPSocketAction struct {
 	// port of the container, as a number or by its name.
 	//
 	// +required
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:Pattern=`^([0-9]+-?)*[a-z](-?[a-z0-9])*$`
+	// +kubebuilder:validation:XValidation:rule="type(self) != int || int(self) >= 1 && int(self) <= 65535",message="must be a number from 1 to 65535 or the name of a port"
 	Port intstr.IntOrString `json:"port"`
 
 	// host to connect to. Default: the pod's address.

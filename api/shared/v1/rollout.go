@@ -32,12 +32,12 @@ type RollingUpdate struct {
 	// maxUnavailable is how many pods may be unavailable, as a number or a percentage such as 25%. Default: 25%.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 : string(self).matches('^(100|[0-9]{1,2})%$')",message="must be a number, at least 0, or a percentage from 0% to 100%"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^(100|[0-9]{1,2})%$')",message="must be a number from 0 to 2147483647, or a percentage from 0% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
 	// maxSurge is how many pods may exist above the desired number, as a number or a percentage such as 25%. Default: 25%.
 	//
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 : string(self).matches('^[0-9]{1,4}%$')",message="must be a number, at least 0, or a percentage"
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? int(self) >= 0 && int(self) <= 2147483647 : string(self).matches('^[0-9]{1,4}%$')",message="must be a number from 0 to 2147483647, or a percentage"
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 }

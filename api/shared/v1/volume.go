@@ -5,7 +5,6 @@ package v1
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Volume is a folder that the containers of a pod can mount.
@@ -150,7 +149,7 @@ type EmptyDirVolume struct {
 	// sizeLimit is its maximum size. Default: no limit.
 	//
 	// +optional
-	SizeLimit *resource.Quantity `json:"sizeLimit,omitempty"`
+	SizeLimit *Amount `json:"sizeLimit,omitempty"`
 }
 
 // ClaimVolume is the storage of a PersistentVolumeClaim.

@@ -363,8 +363,8 @@ func (in *EmptyDirVolume) DeepCopyInto(out *EmptyDirVolume) {
 	*out = *in
 	if in.SizeLimit != nil {
 		in, out := &in.SizeLimit, &out.SizeLimit
-		x := (*in).DeepCopy()
-		*out = &x
+		*out = new(Amount)
+		**out = **in
 	}
 }
 
@@ -1230,8 +1230,8 @@ func (in *ResourceFieldRef) DeepCopyInto(out *ResourceFieldRef) {
 	*out = *in
 	if in.Divisor != nil {
 		in, out := &in.Divisor, &out.Divisor
-		x := (*in).DeepCopy()
-		*out = &x
+		*out = new(Amount)
+		**out = **in
 	}
 }
 
@@ -1250,16 +1250,16 @@ func (in *Resources) DeepCopyInto(out *Resources) {
 	*out = *in
 	if in.Requests != nil {
 		in, out := &in.Requests, &out.Requests
-		*out = make(corev1.ResourceList, len(*in))
+		*out = make(map[corev1.ResourceName]Amount, len(*in))
 		for key, val := range *in {
-			(*out)[key] = val.DeepCopy()
+			(*out)[key] = val
 		}
 	}
 	if in.Limits != nil {
 		in, out := &in.Limits, &out.Limits
-		*out = make(corev1.ResourceList, len(*in))
+		*out = make(map[corev1.ResourceName]Amount, len(*in))
 		for key, val := range *in {
-			(*out)[key] = val.DeepCopy()
+			(*out)[key] = val
 		}
 	}
 }

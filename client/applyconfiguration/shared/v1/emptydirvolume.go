@@ -6,8 +6,8 @@
 package v1
 
 import (
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 	corev1 "k8s.io/api/core/v1"
-	resource "k8s.io/apimachinery/pkg/api/resource"
 )
 
 // EmptyDirVolumeApplyConfiguration represents a declarative configuration of the EmptyDirVolume type for use
@@ -18,7 +18,7 @@ type EmptyDirVolumeApplyConfiguration struct {
 	// medium set to Memory keeps it in memory, which counts towards the containers' memory. Default: the node's disk.
 	Medium *corev1.StorageMedium `json:"medium,omitempty"`
 	// sizeLimit is its maximum size. Default: no limit.
-	SizeLimit *resource.Quantity `json:"sizeLimit,omitempty"`
+	SizeLimit *sharedv1.Amount `json:"sizeLimit,omitempty"`
 }
 
 // EmptyDirVolumeApplyConfiguration constructs a declarative configuration of the EmptyDirVolume type for use with
@@ -38,7 +38,7 @@ func (b *EmptyDirVolumeApplyConfiguration) WithMedium(value corev1.StorageMedium
 // WithSizeLimit sets the SizeLimit field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the SizeLimit field is set to the value of the last call.
-func (b *EmptyDirVolumeApplyConfiguration) WithSizeLimit(value resource.Quantity) *EmptyDirVolumeApplyConfiguration {
+func (b *EmptyDirVolumeApplyConfiguration) WithSizeLimit(value sharedv1.Amount) *EmptyDirVolumeApplyConfiguration {
 	b.SizeLimit = &value
 	return b
 }

@@ -6,7 +6,7 @@
 package v1
 
 import (
-	resource "k8s.io/apimachinery/pkg/api/resource"
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 )
 
 // ResourceFieldRefApplyConfiguration represents a declarative configuration of the ResourceFieldRef type for use
@@ -20,7 +20,7 @@ type ResourceFieldRefApplyConfiguration struct {
 	// resource is the request or limit, such as limits.cpu or requests.memory.
 	Resource *string `json:"resource,omitempty"`
 	// divisor is the unit of the result, such as 1m or 1Mi. Default: 1.
-	Divisor *resource.Quantity `json:"divisor,omitempty"`
+	Divisor *sharedv1.Amount `json:"divisor,omitempty"`
 }
 
 // ResourceFieldRefApplyConfiguration constructs a declarative configuration of the ResourceFieldRef type for use with
@@ -48,7 +48,7 @@ func (b *ResourceFieldRefApplyConfiguration) WithResource(value string) *Resourc
 // WithDivisor sets the Divisor field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Divisor field is set to the value of the last call.
-func (b *ResourceFieldRefApplyConfiguration) WithDivisor(value resource.Quantity) *ResourceFieldRefApplyConfiguration {
+func (b *ResourceFieldRefApplyConfiguration) WithDivisor(value sharedv1.Amount) *ResourceFieldRefApplyConfiguration {
 	b.Divisor = &value
 	return b
 }

@@ -6,6 +6,7 @@
 package v1
 
 import (
+	sharedv1 "github.com/opdock/opdock/api/shared/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -15,9 +16,9 @@ import (
 // Resources are the amounts that a container requests and may use.
 type ResourcesApplyConfiguration struct {
 	// requests are reserved for the container on its node, by resource, such as cpu and memory.
-	Requests *corev1.ResourceList `json:"requests,omitempty"`
+	Requests map[corev1.ResourceName]sharedv1.Amount `json:"requests,omitempty"`
 	// limits are the maximum that the container may use, by resource, such as cpu and memory.
-	Limits *corev1.ResourceList `json:"limits,omitempty"`
+	Limits map[corev1.ResourceName]sharedv1.Amount `json:"limits,omitempty"`
 }
 
 // ResourcesApplyConfiguration constructs a declarative configuration of the Resources type for use with
@@ -26,18 +27,30 @@ func Resources() *ResourcesApplyConfiguration {
 	return &ResourcesApplyConfiguration{}
 }
 
-// WithRequests sets the Requests field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Requests field is set to the value of the last call.
-func (b *ResourcesApplyConfiguration) WithRequests(value corev1.ResourceList) *ResourcesApplyConfiguration {
-	b.Requests = &value
+// WithRequests puts the entries into the Requests field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Requests field,
+// overwriting an existing map entries in Requests field with the same key.
+func (b *ResourcesApplyConfiguration) WithRequests(entries map[corev1.ResourceName]sharedv1.Amount) *ResourcesApplyConfiguration {
+	if b.Requests == nil && len(entries) > 0 {
+		b.Requests = make(map[corev1.ResourceName]sharedv1.Amount, len(entries))
+	}
+	for k, v := range entries {
+		b.Requests[k] = v
+	}
 	return b
 }
 
-// WithLimits sets the Limits field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the Limits field is set to the value of the last call.
-func (b *ResourcesApplyConfiguration) WithLimits(value corev1.ResourceList) *ResourcesApplyConfiguration {
-	b.Limits = &value
+// WithLimits puts the entries into the Limits field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Limits field,
+// overwriting an existing map entries in Limits field with the same key.
+func (b *ResourcesApplyConfiguration) WithLimits(entries map[corev1.ResourceName]sharedv1.Amount) *ResourcesApplyConfiguration {
+	if b.Limits == nil && len(entries) > 0 {
+		b.Limits = make(map[corev1.ResourceName]sharedv1.Amount, len(entries))
+	}
+	for k, v := range entries {
+		b.Limits[k] = v
+	}
 	return b
 }
