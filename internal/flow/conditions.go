@@ -4,7 +4,9 @@
 package flow
 
 import (
+	"cmp"
 	"errors"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,6 +40,7 @@ func setConditions(conditions *[]metav1.Condition, generation int64, err error) 
 		ready.Reason, ready.Message = ReasonRetrying, err.Error()
 		abnormal = sharedv1.ConditionReconciling
 	}
+	ready.Reason = ConditionReason(ready.Reason)
 	if len(ready.Message) > maxMessage {
 		ready.Message = strings.ToValidUTF8(ready.Message[:maxMessage], "")
 	}
@@ -51,6 +54,17 @@ func setConditions(conditions *[]metav1.Condition, generation int64, err error) 
 		condition.Type, condition.Status = conditionType, metav1.ConditionTrue
 		meta.SetStatusCondition(conditions, condition)
 	}
+}
+
+// notInReasons matches what a reason of metav1.Condition cannot contain.
+var notInReasons = regexp.MustCompile(`[^A-Za-z0-9_,:]+`)
+
+// ConditionReason makes a reason of a condition from one of a pod or another object, which may be any text.
+func ConditionReason(text string) string {
+	const most = 1024
+	reason := strings.TrimLeft(notInReasons.ReplaceAllString(text, "_"), "0123456789_,:")
+	reason = strings.TrimRight(reason[:min(len(reason), most)], ",:")
+	return cmp.Or(reason, "Unknown")
 }
 
 // setSuspended sets the conditions of a suspended object. It is unknown whether it is still ready.

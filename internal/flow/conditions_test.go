@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ func TestConditionsOfAnOutcome(t *testing.T) {
 		{"stalled", Stalled("Quota", errors.New("exceeded")), "Ready=False Quota, Stalled=True Quota"},
 		{"stalled and wrapped", fmt.Errorf("service: %w", Stalled("Quota", errors.New("exceeded"))), "Ready=False Quota, Stalled=True Quota"},
 		{"failed", errors.New("boom"), "Ready=False Retrying, Reconciling=True Retrying"},
+		{"a reason of a pod that is no reason", Stalled("OutOfephemeral-storage", errors.New("full")), "Ready=False OutOfephemeral_storage, Stalled=True OutOfephemeral_storage"},
 		{"an endless message", errors.New(strings.Repeat("x", maxMessage+1)), "Ready=False Retrying, Reconciling=True Retrying"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -47,6 +49,19 @@ func TestConditionsOfAnOutcome(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestReasonsOfAnything must be accepted by the schema of a condition.
+func TestReasonsOfAnything(t *testing.T) {
+	for text, want := range map[string]string{
+		"Ready": "Ready", "OutOfnvidia.com/gpu": "OutOfnvidia_com_gpu", "1st": "st", "a, b:": "a,_b", "": "Unknown", "…": "Unknown", "x…": "x_",
+		strings.Repeat("x", 2000): strings.Repeat("x", 1024),
+	} {
+		got := ConditionReason(text)
+		if got != want || !regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`).MatchString(got) {
+			t.Errorf("%q becomes %q, not %q", text, got, want)
+		}
 	}
 }
 

@@ -162,6 +162,18 @@ func (c *contests) count(write repetition, within time.Duration, now time.Time) 
 	known.last = now
 }
 
+// deletedChild is the signature of creating a child that was deleted.
+const deletedChild = "deleted"
+
+// forgive drops the count of a write that another writer turned out not to be the reason for.
+func (c *contests) forgive(child childOf, signature string) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if known := c.children[child]; known != nil {
+		delete(known.writes, signature)
+	}
+}
+
 // sweep drops what is over, and reports whether nothing is left.
 func (s *struggle) sweep(now time.Time) bool {
 	maps.DeleteFunc(s.writes, func(_ string, known *contest) bool { return known.isOver(now) })

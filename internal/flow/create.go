@@ -24,12 +24,20 @@ func (p *Pass) create(ctx context.Context, object client.Object, desired *desire
 	if err != nil {
 		return fmt.Errorf("encoding %s: %w", describe(object, desired.name), err)
 	}
-	clearObject(object)
-	unknown, err := kjson.UnmarshalStrict(data, object)
+	// A controller that deletes each new child is a rival, too.
+	created, err := p.mayWrite(repetition{childOf: childOf{owner: p.owner.GetUID(), child: describe(object, desired.name)}, hash: desired.hash, signature: deletedChild}, "it is deleted", contestWithin)
 	if err != nil {
-		return fmt.Errorf("encoding %s: %w", describe(object, desired.name), err)
+		return err
 	}
-	if len(unknown) > 0 || losesFields(object, desired.content) {
+	clearObject(object)
+	unknown, undecodable := kjson.UnmarshalStrict(data, object)
+	if undecodable != nil {
+		// The server says what is wrong.
+		clearObject(object)
+		object.SetNamespace(p.owner.GetNamespace())
+		object.SetName(desired.name)
+	}
+	if undecodable != nil || len(unknown) > 0 || losesFields(object, desired.content) {
 		err = p.createByApply(ctx, object, desired.name, data)
 	} else {
 		options := []client.CreateOption{client.FieldOwner(p.fieldOwner)}
@@ -50,6 +58,7 @@ func (p *Pass) create(ctx context.Context, object client.Object, desired *desire
 	case err != nil:
 		return Refused(fmt.Errorf("creating %s: %w", describe(object, desired.name), err))
 	}
+	created()
 	p.Changed("Created %s", describe(object, desired.name))
 	return p.UnlessHidden(object)
 }

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -48,7 +49,11 @@ func (p *Pass) replace(ctx context.Context, object client.Object, desired *desir
 	if err := p.rehearse(ctx, object, desired); !apierrors.IsAlreadyExists(err) {
 		return Refused(errors.Join(cause, err))
 	}
-	options := []client.DeleteOption{client.Preconditions{UID: ptr.To(object.GetUID())}}
+	conditions := client.Preconditions{UID: ptr.To(object.GetUID())}
+	if !metav1.IsControlledBy(object, p.owner) {
+		conditions.ResourceVersion = ptr.To(object.GetResourceVersion()) // nobody else must have adopted it meanwhile
+	}
+	options := []client.DeleteOption{conditions}
 	if !p.isCached(object) {
 		options = append(options, client.DisableReadYourWritesConsistency)
 	}
@@ -56,6 +61,7 @@ func (p *Pass) replace(ctx context.Context, object client.Object, desired *desir
 		return fmt.Errorf("replacing %s: %w", describe(object, desired.name), err)
 	}
 	replaced()
+	p.contests.forgive(write.childOf, deletedChild) // this deletion is ours
 	p.Changed("Deleted %s to recreate it", describe(object, desired.name))
 	return p.awaitGone(ctx, object, "Replacing", "%s is immutable and is recreated: %v", describe(object, desired.name), cause)
 }

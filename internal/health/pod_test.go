@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 func TestTrouble(t *testing.T) {
@@ -104,5 +107,38 @@ func TestRelevantStatus(t *testing.T) {
 	}
 	if len(status.Conditions) != 1 || len(status.ContainerStatuses) != 0 || status.QOSClass != "" {
 		t.Errorf("kept more than what is read: %+v", status)
+	}
+}
+
+// TestEvictedPodsOfADeployment stay after they were replaced, and are no trouble of what happens now.
+func TestEvictedPodsOfADeployment(t *testing.T) {
+	pod := func(name string, status corev1.PodStatus) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "n", Labels: map[string]string{"app": "web"}}, Status: status}
+	}
+	evicted := pod("a", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"})
+	starting := pod("b", corev1.PodStatus{Phase: corev1.PodPending})
+	broken := pod("c", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}})
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n"}}
+	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	deployment.Status.UnavailableReplicas = 1
+	for name, test := range map[string]struct {
+		pods []client.Object
+		want string
+	}{
+		"a new one starts":        {[]client.Object{evicted, starting}, ""},
+		"a new one is in trouble": {[]client.Object{evicted, broken}, "CrashLoopBackOff"},
+		"there is no other":       {[]client.Object{evicted}, "Evicted"},
+	} {
+		trouble, err := TroubleOfDeployment(t.Context(), fake.NewClientBuilder().WithObjects(test.pods...).Build(), deployment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if trouble != nil {
+			got = trouble.Reason
+		}
+		if got != test.want {
+			t.Errorf("%s: the trouble is %q, not %q", name, got, test.want)
+		}
 	}
 }

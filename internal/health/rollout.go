@@ -69,5 +69,14 @@ func TroubleOfDeployment(ctx context.Context, reader client.Reader, deployment *
 	if err := reader.List(ctx, &list, client.InNamespace(deployment.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
-	return FirstTrouble(Newest(list.Items, appsv1.DefaultDeploymentUniqueLabelKey)), nil
+	pods := Newest(list.Items, appsv1.DefaultDeploymentUniqueLabelKey)
+	// One that was evicted stays, and has been replaced.
+	if active := slices.DeleteFunc(slices.Clone(pods), hasEnded); len(active) > 0 {
+		pods = active
+	}
+	return FirstTrouble(pods), nil
+}
+
+func hasEnded(pod corev1.Pod) bool {
+	return !pod.DeletionTimestamp.IsZero() || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }

@@ -4,12 +4,15 @@
 package v1
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // The schema of a quantity of Kubernetes admits exponents that the type cannot read. One object with such a quantity would keep a client
-// from listing all others, so the text is kept as it was written, and only exponents of two digits are admitted.
+// from listing all others. So an amount is a text, and its schema admits only exponents of two digits.
 
 // Amount is a quantity, such as 100m or 64Mi.
 //
@@ -18,17 +21,22 @@ import (
 // +kubebuilder:validation:Pattern=`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,2}))?$`
 type Amount string
 
-// UnmarshalJSON accepts numbers as well.
+// UnmarshalJSON accepts numbers as well. It writes a quantity as Kubernetes does, 1000m as 1, so that equal amounts are the same.
 func (a *Amount) UnmarshalJSON(data []byte) error {
-	var number json.Number
-	if err := json.Unmarshal(data, &number); err != nil || len(data) == 0 || data[0] == '"' {
-		var text string
-		if err := json.Unmarshal(data, &text); err != nil {
-			return fmt.Errorf("%s is no amount: %w", data, err)
-		}
-		*a = Amount(text)
+	text := string(data)
+	if text == "null" {
 		return nil
 	}
-	*a = Amount(number)
+	if bytes.HasPrefix(data, []byte{'"'}) {
+		if err := json.Unmarshal(data, &text); err != nil {
+			return fmt.Errorf("reading an amount: %w", err)
+		}
+	} else if err := json.Unmarshal(data, new(json.Number)); err != nil {
+		return fmt.Errorf("%s is no amount: %w", data, err)
+	}
+	if quantity, err := resource.ParseQuantity(text); err == nil {
+		text = quantity.String()
+	}
+	*a = Amount(text)
 	return nil
 }

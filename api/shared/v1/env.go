@@ -3,8 +3,7 @@
 
 package v1
 
-import (
-)
+import ()
 
 // EnvVar is an environment variable of a container.
 //

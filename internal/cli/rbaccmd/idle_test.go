@@ -36,7 +36,7 @@ func TestVerifyOfAnOperatorThatDoesNothing(t *testing.T) {
 			"No request was refused for lack of a right of the operator.\n", "! refused, but not for lack of a right of the operator: list  during \"start\": a quota (2 times)\n",
 		},
 		"a client without the credential": {formatText, verified{Strangers: 2}, 1, "", "--verify proves nothing: the operator sent 2 requests without the credential in its kubeconfig"},
-		"everything is as it is": {formatText, verified{}, 0, "No request was refused.\n", "Recording: "},
+		"everything is as it is":          {formatText, verified{}, 0, "No request was refused.\n", "Recording: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newConsole(nil)

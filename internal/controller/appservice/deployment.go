@@ -5,6 +5,7 @@ package appservice
 
 import (
 	"context"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -101,7 +102,7 @@ func containerPorts(app *appv1.AppService) []sharedv1.ContainerPort {
 	var result []sharedv1.ContainerPort
 	numbers, names := map[key]int{}, map[string]bool{}
 	for _, port := range app.Spec.Ports {
-		number, name := targetOf(port)
+		number, name := targetOf(app, port)
 		if name != "" && names[name] {
 			continue
 		}
@@ -120,14 +121,18 @@ func containerPorts(app *appv1.AppService) []sharedv1.ContainerPort {
 	return result
 }
 
-// targetOf is the number and the name, if it has one, of the container's port behind a port of the Service.
-func targetOf(port appv1.ServicePort) (number int32, name string) {
+// targetOf is the number and the name, if it has one, of the container's port behind a port of the Service. A name belongs to one port
+// of one protocol; a port of another protocol is meant by its number.
+func targetOf(app *appv1.AppService, port appv1.ServicePort) (number int32, name string) {
 	switch target := port.TargetPort; {
 	case target == nil:
 		return port.Port, ""
-	case target.Type == intstr.String:
-		return port.Port, target.StrVal
-	default:
+	case target.Type == intstr.Int:
 		return target.IntVal, ""
 	}
+	first := slices.IndexFunc(app.Spec.Ports, func(p appv1.ServicePort) bool { return p.TargetPort != nil && *p.TargetPort == *port.TargetPort })
+	if app.Spec.Ports[first].Protocol != port.Protocol {
+		return port.Port, ""
+	}
+	return port.Port, port.TargetPort.StrVal
 }

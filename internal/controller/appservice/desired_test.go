@@ -38,6 +38,8 @@ func TestPorts(t *testing.T) {
 		{"two ports, one named target", `[{port: 80, name: a, targetPort: http}, {port: 81, name: b, targetPort: http}]`, "a 80→http, b 81→http", "80 http"},
 		{"a name for a number that has none", `[{port: 80, name: a}, {port: 81, name: b, targetPort: 80}, {port: 80, name: c, protocol: UDP, targetPort: dns}]`,
 			"a 80→80, b 81→80, c 80→dns UDP", "80, 80 dns UDP"},
+		{"one name for two protocols", `[{port: 53, name: dns, protocol: TCP, targetPort: dns}, {port: 53, name: dns-udp, protocol: UDP, targetPort: dns}]`,
+			"dns 53→dns TCP, dns-udp 53→53 UDP", "53 dns TCP, 53 UDP"},
 		{"node port", `[{port: 80, nodePort: 30002}]`, "80→80 node 30002", "80"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func service(app *appv1.AppService) *corev1ac.ServiceApplyConfiguration {
 	}
 	spec.LoadBalancerClass = settings.LoadBalancerClass
 	for _, port := range app.Spec.Ports {
-		spec.WithPorts(servicePort(port))
+		spec.WithPorts(servicePort(app, port))
 	}
 	result := corev1ac.Service(app.Name, app.Namespace).WithSpec(spec)
 	if len(settings.Annotations) > 0 {
@@ -55,10 +55,11 @@ func service(app *appv1.AppService) *corev1ac.ServiceApplyConfiguration {
 	return result
 }
 
-func servicePort(port appv1.ServicePort) *corev1ac.ServicePortApplyConfiguration {
-	target := intstr.FromInt32(port.Port)
-	if port.TargetPort != nil {
-		target = *port.TargetPort
+func servicePort(app *appv1.AppService, port appv1.ServicePort) *corev1ac.ServicePortApplyConfiguration {
+	number, name := targetOf(app, port)
+	target := intstr.FromInt32(number)
+	if name != "" {
+		target = intstr.FromString(name)
 	}
 	result := corev1ac.ServicePort().WithPort(port.Port).WithTargetPort(target)
 	if port.Protocol != "" {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	appv1 "github.com/opdock/opdock/api/app/v1"
+	"github.com/opdock/opdock/internal/flow"
 	"github.com/opdock/opdock/internal/health"
 )
 
@@ -60,7 +61,7 @@ func setStatus(s *scope) {
 		}
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type: conditionType, Status: metav1.ConditionStatus(condition.Status), ObservedGeneration: observed,
-			Reason: cmp.Or(condition.Reason, "Unknown"), Message: condition.Message,
+			Reason: flow.ConditionReason(condition.Reason), Message: condition.Message,
 		})
 	}
 }

@@ -86,12 +86,15 @@ func addressesOf(pod *corev1.Pod) []collectorv1.Address {
 	return result
 }
 
+// maxKind and maxName are the longest kind and name that an owner in the status can have.
+const maxKind, maxName = 63, 253
+
 // ownerOf returns the object that manages a pod. For a Deployment, it is found through the ReplicaSet, whose name is
 // the Deployment's with a hash that is also a label of the pod.
 func ownerOf(pod *corev1.Pod) *collectorv1.Owner {
 	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil {
-		return nil
+	if owner == nil || len(owner.Kind) > maxKind || len(owner.Name) > maxName {
+		return nil // the API server accepts any text, and our status does not
 	}
 	if hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; owner.Kind == "ReplicaSet" && hash != "" {
 		if name, found := strings.CutSuffix(owner.Name, "-"+hash); found && name != "" {

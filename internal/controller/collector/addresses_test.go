@@ -108,6 +108,11 @@ func TestOwnerOf(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
+	for _, pod := range []corev1.Pod{owned(strings.Repeat("K", 64), "a", ""), owned("Kind", strings.Repeat("a", 254), "")} {
+		if owner := ownerOf(&pod); owner != nil {
+			t.Errorf("the status cannot have the owner %+v", owner)
+		}
+	}
 }
 
 func TestStripKeepsWhatIsRead(t *testing.T) {

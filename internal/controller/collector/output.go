@@ -53,6 +53,7 @@ func (r *Reconciler) writeOutput(ctx context.Context, s *scope) error {
 			return err
 		} else if found {
 			owned.Items = append(owned.Items, hidden)
+			s.configMap = old // until it is gone: nothing else tells of it
 		}
 	}
 	var outcome error
@@ -65,6 +66,9 @@ func (r *Reconciler) writeOutput(ctx context.Context, s *scope) error {
 		} else if err != nil {
 			outcome = err
 		}
+	}
+	if outcome == nil {
+		s.configMap = name
 	}
 	return outcome
 }

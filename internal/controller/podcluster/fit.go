@@ -98,10 +98,21 @@ func asWritten(spec *corev1.PodSpec, tolerations []corev1.Toleration) *corev1.Po
 		return isServersToleration(&one) && !slices.ContainsFunc(tolerations, func(own corev1.Toleration) bool { return own.Key == one.Key })
 	})
 	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return strings.HasPrefix(v.Name, tokenVolume) })
+	for i := range spec.Volumes {
+		if path := spec.Volumes[i].HostPath; path != nil && path.Type != nil && *path.Type == corev1.HostPathUnset {
+			path.Type = nil
+		}
+	}
 	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
 		for i := range containers {
 			container := &containers[i]
 			container.VolumeMounts = slices.DeleteFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return strings.HasPrefix(m.Name, tokenVolume) })
+			// In the network of the node, a port of a container is one of the node.
+			for j := range container.Ports {
+				if port := &container.Ports[j]; spec.HostNetwork && port.HostPort == 0 {
+					port.HostPort = port.ContainerPort
+				}
+			}
 			// A container requests what it is limited to, unless it says otherwise.
 			for name, limit := range container.Resources.Limits {
 				if container.Resources.Requests == nil {

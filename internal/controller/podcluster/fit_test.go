@@ -114,3 +114,21 @@ func TestRequestsFollowLimits(t *testing.T) {
 		t.Error("it fits")
 	}
 }
+
+// TestDefaultsOfTheHost are filled in by the server.
+func TestDefaultsOfTheHost(t *testing.T) {
+	wanted := &corev1.Pod{Spec: corev1.PodSpec{
+		HostNetwork: true, Containers: []corev1.Container{{Name: "main", Ports: []corev1.ContainerPort{{ContainerPort: 80}}}},
+		Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/v"}}}},
+	}}
+	pod := wanted.DeepCopy()
+	pod.Spec.Containers[0].Ports[0].HostPort = 80
+	pod.Spec.Volumes[0].HostPath.Type = new(corev1.HostPathUnset)
+	if !fits(wanted, pod) {
+		t.Error("it does not fit")
+	}
+	pod.Spec.Containers[0].Ports[0].HostPort = 81
+	if fits(wanted, pod) {
+		t.Error("another port fits")
+	}
+}
