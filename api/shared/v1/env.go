@@ -3,8 +3,6 @@
 
 package v1
 
-import ()
-
 // EnvVar is an environment variable of a container.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.value) && has(self.valueFrom))",message="value and valueFrom cannot both be set"
