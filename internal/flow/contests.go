@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ReasonContested means that another writer sets a field of a child again whenever it is corrected.
+// ReasonContested means that another writer sets a field of a child again whenever it is corrected, or deletes the child whenever it is
+// created.
 const ReasonContested = "FieldContested"
 
 const (
@@ -41,7 +42,7 @@ const (
 // contests detects other controllers that revert our corrections, and prevents an endless fight: such a child is
 // corrected less and less often, and the status of its owner contains the reason.
 //
-// Every write to an existing child counts, whatever the writer has changed, because it may also remove what tells that the
+// Every write to an existing child counts, and every creation, whatever the writer has changed, because it may also remove what tells that the
 // configuration has not changed. Each set of fields has its own count, so several writers do not hide each other. The
 // counts of a child are not dropped with it: for a cache, a child whose label is removed is deleted.
 type contests struct {
@@ -100,7 +101,7 @@ func (c *contest) isFought(values string) bool {
 	return c.values == values && c.same >= contestAfter || c.rounds >= contestAfterAny
 }
 
-// wait returns how long a write to an existing child has to wait, which is 0 unless there is a contest, and how often in a
+// wait returns how long a write has to wait, which is 0 unless there is a contest, and how often in a
 // row it was made.
 func (c *contests) wait(write repetition, now time.Time) (wait time.Duration, rounds int) {
 	c.mutex.Lock()
@@ -230,7 +231,11 @@ func (p *Pass) correctionOf(object client.Object, fields []string, values any) r
 
 // mayWrite decides whether a correction has to wait. The fields are for the message.
 func (p *Pass) mayWrite(write repetition, fields string, within time.Duration) (written func(), err error) {
-	if wait, rounds := p.contests.wait(write, p.now); wait > 0 {
+	wait, rounds := p.contests.wait(write, p.now)
+	switch {
+	case wait > 0 && write.signature == deletedChild:
+		return nil, Within(wait, Stalled(ReasonContested, fmt.Errorf("%s is deleted again each time it is created, %d times so far; stop that client", write.child, rounds)))
+	case wait > 0:
 		return nil, contested(write.child, fields, wait, rounds)
 	}
 	return func() { p.contests.count(write, within, p.now) }, nil

@@ -25,7 +25,7 @@ func (p *Pass) create(ctx context.Context, object client.Object, desired *desire
 		return fmt.Errorf("encoding %s: %w", describe(object, desired.name), err)
 	}
 	// A controller that deletes each new child is a rival, too.
-	created, err := p.mayWrite(repetition{childOf: childOf{owner: p.owner.GetUID(), child: describe(object, desired.name)}, hash: desired.hash, signature: deletedChild}, "it is deleted", contestWithin)
+	created, err := p.mayWrite(repetition{childOf: childOf{owner: p.owner.GetUID(), child: describe(object, desired.name)}, hash: desired.hash, signature: deletedChild}, "", contestWithin)
 	if err != nil {
 		return err
 	}

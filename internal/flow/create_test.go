@@ -99,7 +99,7 @@ func TestAChildThatIsDeletedAgainAndAgain(t *testing.T) {
 			break
 		}
 	}
-	if Reason(err) != ReasonContested || created != contestAfter {
+	if Reason(err) != ReasonContested || created != contestAfter || !strings.Contains(err.Error(), "ConfigMap c is deleted again each time it is created, 16 times so far") {
 		t.Errorf("it was created %d times: %v", created, err)
 	}
 	pass.now = pass.now.Add(time.Hour)

@@ -110,14 +110,15 @@ func TestRelevantStatus(t *testing.T) {
 	}
 }
 
-// TestEvictedPodsOfADeployment stay after they were replaced, and are no trouble of what happens now.
+// TestEvictedPodsOfADeployment stay after they were replaced, and are no trouble of what happens now. If no new one lasts, they are.
 func TestEvictedPodsOfADeployment(t *testing.T) {
-	pod := func(name string, status corev1.PodStatus) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "n", Labels: map[string]string{"app": "web"}}, Status: status}
+	pod := func(name string, minute int64, status corev1.PodStatus) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "n", Labels: map[string]string{"app": "web"}, CreationTimestamp: metav1.NewTime(time.Unix(60*minute, 0)),
+		}, Status: status}
 	}
-	evicted := pod("a", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"})
-	starting := pod("b", corev1.PodStatus{Phase: corev1.PodPending})
-	broken := pod("c", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}})
+	rejected := corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"}
+	waiting := corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n"}}
 	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	deployment.Status.UnavailableReplicas = 1
@@ -125,9 +126,10 @@ func TestEvictedPodsOfADeployment(t *testing.T) {
 		pods []client.Object
 		want string
 	}{
-		"a new one starts":        {[]client.Object{evicted, starting}, ""},
-		"a new one is in trouble": {[]client.Object{evicted, broken}, "CrashLoopBackOff"},
-		"there is no other":       {[]client.Object{evicted}, "Evicted"},
+		"a new one starts":                  {[]client.Object{pod("a", 1, rejected), pod("b", 2, corev1.PodStatus{Phase: corev1.PodPending})}, ""},
+		"a new one is in trouble":           {[]client.Object{pod("a", 1, rejected), pod("b", 2, waiting)}, "CrashLoopBackOff"},
+		"there is no other":                 {[]client.Object{pod("a", 1, rejected)}, "Evicted"},
+		"the new ones end beside an old one": {[]client.Object{pod("a", 1, corev1.PodStatus{Phase: corev1.PodRunning}), pod("b", 2, rejected), pod("c", 3, rejected)}, "Evicted"},
 	} {
 		trouble, err := TroubleOfDeployment(t.Context(), fake.NewClientBuilder().WithObjects(test.pods...).Build(), deployment)
 		if err != nil {

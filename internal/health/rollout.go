@@ -69,14 +69,21 @@ func TroubleOfDeployment(ctx context.Context, reader client.Reader, deployment *
 	if err := reader.List(ctx, &list, client.InNamespace(deployment.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
-	pods := Newest(list.Items, appsv1.DefaultDeploymentUniqueLabelKey)
-	// One that was evicted stays, and has been replaced.
-	if active := slices.DeleteFunc(slices.Clone(pods), hasEnded); len(active) > 0 {
-		pods = active
-	}
-	return FirstTrouble(pods), nil
+	return FirstTrouble(withoutReplaced(Newest(list.Items, appsv1.DefaultDeploymentUniqueLabelKey))), nil
 }
 
-func hasEnded(pod corev1.Pod) bool {
+// withoutReplaced leaves out pods that have ended and were replaced since, such as one that was evicted: it stays, and what happens now
+// has nothing to do with it.
+func withoutReplaced(pods []corev1.Pod) []corev1.Pod {
+	var latest metav1.Time // of those that have not ended
+	for i := range pods {
+		if created := pods[i].CreationTimestamp; !hasEnded(&pods[i]) && latest.Before(&created) {
+			latest = created
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return hasEnded(&pod) && pod.CreationTimestamp.Before(&latest) })
+}
+
+func hasEnded(pod *corev1.Pod) bool {
 	return !pod.DeletionTimestamp.IsZero() || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }

@@ -176,8 +176,11 @@ func toldAllowed(place Resource, review *unstructured.Unstructured) []Implied {
 			Namespace: of(resource, "namespace"), Name: of(resource, "name"),
 		},
 	}
-	if right.Verb == "" || hasWildcard(right) || right.Path == "" && right.Resource.Resource == "" {
+	switch {
+	case right.Verb == "", hasWildcard(right), right.Path == "" && right.Resource.Resource == "":
 		return nil
+	case right.Resource.Name == "" && slices.Contains([]string{"bind", "escalate", "impersonate", "approve", "sign", "attest"}, right.Verb):
+		return nil // for all names, it would be the right to do anything
 	}
 	return []Implied{right}
 }
@@ -414,7 +417,8 @@ func (o *observer) bound(binding *unstructured.Unstructured) []Implied {
 }
 
 func hasWildcard(right Implied) bool {
-	return slices.Contains([]string{right.Verb, right.Resource.Group, right.Resource.Resource}, "*") || strings.HasSuffix(right.Path, "*")
+	place := right.Resource
+	return slices.Contains([]string{right.Verb, place.Group, place.Resource, place.Subresource, place.Name}, "*") || strings.HasSuffix(right.Path, "*")
 }
 
 // resourceOf returns the resource of a kind, from earlier requests, or else by the usual rules.

@@ -32,7 +32,7 @@ func Open(path string, grants Grants, project string) (page.Options, *lens.Recor
 	defer file.Close()
 	records := page.NewInferred()
 	teller := story.New(records.Add)
-	shown := replay{View: New(lens.Header{}), model: tree.NewModel(), changes: page.NewChanges(), gone: map[types.UID]bool{}}
+	shown := replay{View: New(lens.Header{}), model: tree.NewModel(), changes: page.NewChanges(), gone: map[types.UID]bool{}, sent: map[string]bool{}}
 	shown.rights.all = true // there is nothing earlier
 	found, err := lens.ReadRecording(file, func(e *lens.Event) error {
 		teller.Add(e)
@@ -71,11 +71,15 @@ type replay struct {
 	changes *page.Changes
 	// gone holds the UIDs of objects whose deletion a watch reported: the response to a deletion comes after the event.
 	gone map[types.UID]bool
+	// sent holds the UIDs of objects that the process was sent.
+	sent map[string]bool
 }
 
 // follow keeps the tree as the watches and the answers to writes show it.
 func (r *replay) follow(e *lens.Event) {
 	switch {
+	case e.Process != nil && e.Process.Started:
+		clear(r.sent)
 	case e.Delivery != nil && e.Delivery.Object != nil:
 		if e.Delivery.Type == "DELETED" {
 			r.gone[types.UID(e.Delivery.Object.UID)] = true
@@ -121,7 +125,9 @@ func (r *replay) place(o *lens.Object) {
 // changed shows a change that a watch reported.
 func (r *replay) changed(e *lens.Event) {
 	d := e.Delivery
-	if d.Initial || d.Fault != "" || d.Object.Kind == "Event" || d.Object.Group == "coordination.k8s.io" {
+	isNews := !d.Initial || r.sent[d.Object.UID] && d.Change != nil && !d.Change.None // after a relist
+	r.sent[d.Object.UID] = true
+	if !isNews || d.Fault != "" || d.Object.Kind == "Event" || d.Object.Group == "coordination.k8s.io" {
 		return
 	}
 	change := page.Change{
@@ -133,6 +139,9 @@ func (r *replay) changed(e *lens.Event) {
 	switch d.Type {
 	case "ADDED":
 		change.Type = why.Created
+		if d.Initial {
+			change.Type, change.Changes, change.Changed, change.By = why.Updated, d.Change.Fields, d.Change.Count(), d.Change.By
+		}
 	case "DELETED":
 		change.Type = why.Deleted
 	default:

@@ -93,7 +93,7 @@ func requestLine(r *lens.Request) string {
 	case r.Change != nil && r.Change.None:
 		notes = append(notes, "no change")
 	case r.Change != nil:
-		notes = append(notes, Fields(r.Change.Fields)...)
+		notes = append(notes, Fields(r.Change)...)
 	}
 	if r.DryRun {
 		notes = append(notes, "dry run")
@@ -142,12 +142,12 @@ func placeOf(r lens.Resource) string {
 }
 
 // Fields describes the changes, as far as there is room.
-func Fields(changes []why.Change) (said []string) {
-	for i := range changes {
+func Fields(change *lens.Change) (said []string) {
+	for i := range change.Fields {
 		if i == fieldsShown {
-			return append(said, fmt.Sprintf("and %d more", len(changes)-fieldsShown))
+			break
 		}
-		c := &changes[i]
+		c := &change.Fields[i]
 		switch {
 		case c.Old == "":
 			said = append(said, fmt.Sprintf("%s: added %s", c.Path, c.New))
@@ -156,6 +156,12 @@ func Fields(changes []why.Change) (said []string) {
 		default:
 			said = append(said, fmt.Sprintf("%s: %s → %s", c.Path, c.Old, c.New))
 		}
+	}
+	switch more := change.Count() - len(said); {
+	case more > 0 && len(said) == 0:
+		said = append(said, "changed, beyond what is compared")
+	case more > 0:
+		said = append(said, fmt.Sprintf("and %d more", more))
 	}
 	return said
 }
@@ -174,7 +180,7 @@ func deliveryLine(d *lens.Delivery) string {
 		notes = append(notes, "its own write")
 	}
 	if d.Change != nil {
-		notes = append(notes, Fields(d.Change.Fields)...)
+		notes = append(notes, Fields(d.Change)...)
 		if by := writers(d.Change.By); by != "" && d.Write == 0 {
 			notes = append(notes, "by "+by)
 		}

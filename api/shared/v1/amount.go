@@ -21,7 +21,7 @@ import (
 // +kubebuilder:validation:Pattern=`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]{1,2}))?$`
 type Amount string
 
-// UnmarshalJSON accepts numbers as well. It writes a quantity as Kubernetes does, 1000m as 1, so that equal amounts are the same.
+// UnmarshalJSON accepts numbers as well. It writes a quantity as Kubernetes does, 1000m as 1, so that most equal amounts are the same text.
 func (a *Amount) UnmarshalJSON(data []byte) error {
 	text := string(data)
 	if text == "null" {
@@ -39,4 +39,14 @@ func (a *Amount) UnmarshalJSON(data []byte) error {
 	}
 	*a = Amount(text)
 	return nil
+}
+
+// Equal reports whether two amounts are the same, however they are written.
+func (a Amount) Equal(b Amount) bool {
+	one, err := resource.ParseQuantity(string(a))
+	if err != nil {
+		return a == b
+	}
+	other, err := resource.ParseQuantity(string(b))
+	return err == nil && one.Cmp(other) == 0
 }

@@ -53,14 +53,20 @@ func TestVerifyOfAnOperatorThatDoesNothing(t *testing.T) {
 
 // What an operator did not do would look unneeded.
 func TestRecordingOfAnOperatorThatDoesNothing(t *testing.T) {
-	notes, err := judgeRecorded(rbacOptions{record: true}, &idleShip)
+	notes, err := judgeRecorded(rbacOptions{record: true}, &rehearse.Result{Idle: idleShip})
 	if err != nil || len(notes) != 1 || !strings.Contains(notes[0], "the operator reconciled no Frigate") || !strings.Contains(notes[0], "add the CRD to a folder of the project") {
 		t.Errorf("the notes are %q, the error is %v", notes, err)
 	}
-	if _, err = judgeRecorded(rbacOptions{record: true, write: true}, &idleShip); err == nil || !strings.Contains(err.Error(), "no marker was changed") {
+	if _, err = judgeRecorded(rbacOptions{record: true, write: true}, &rehearse.Result{Idle: idleShip}); err == nil || !strings.Contains(err.Error(), "no marker was changed") {
 		t.Errorf("with --write, the error is %v", err)
 	}
-	if notes, err = judgeRecorded(rbacOptions{record: true, write: true}, &rehearse.Idle{}); err != nil || len(notes) > 0 {
+	if notes, err = judgeRecorded(rbacOptions{record: true}, &rehearse.Result{Strangers: 1}); err != nil || len(notes) != 1 || !strings.Contains(notes[0], "1 request without the credential") {
+		t.Errorf("of a client without the credential: %q, %v", notes, err)
+	}
+	if _, err = judgeRecorded(rbacOptions{record: true, write: true}, &rehearse.Result{Strangers: 1}); err == nil || !strings.Contains(err.Error(), "no marker was changed") {
+		t.Errorf("with --write and such a client, the error is %v", err)
+	}
+	if notes, err = judgeRecorded(rbacOptions{record: true, write: true}, &rehearse.Result{}); err != nil || len(notes) > 0 {
 		t.Errorf("if all is well: %q, %v", notes, err)
 	}
 }

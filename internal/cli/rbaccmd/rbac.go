@@ -193,11 +193,11 @@ func (a verbs) rbac(ctx context.Context, o rbacOptions, files, command []string)
 				return err
 			}
 		}
-		made, idle, err := a.record(ctx, o, about, command)
+		made, result, err := a.record(ctx, o, about, command)
 		if err != nil {
 			return err
 		}
-		incomplete, err := judgeRecorded(o, &idle)
+		incomplete, err := judgeRecorded(o, &result)
 		if err != nil {
 			return err
 		}

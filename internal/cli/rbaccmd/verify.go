@@ -57,8 +57,8 @@ func (a verbs) verify(ctx context.Context, o rbacOptions, about *subject, report
 	return a.showVerified(o, verified{Rights: report.Rights(), Acts: result.Acts, Idle: result.Idle, Strangers: result.Strangers, Recording: recording})
 }
 
-// record runs the operator with the rights that the project grants, and returns the recording and what the operator did not do.
-func (a verbs) record(ctx context.Context, o rbacOptions, about *subject, command []string) (recording string, idle rehearse.Idle, err error) {
+// record runs the operator with the rights that the project grants, and returns the recording and what it does not show.
+func (a verbs) record(ctx context.Context, o rbacOptions, about *subject, command []string) (recording string, result rehearse.Result, err error) {
 	identity, found := about.account()
 	with := "the rights that the project grants"
 	if !found {
@@ -69,12 +69,12 @@ func (a verbs) record(ctx context.Context, o rbacOptions, about *subject, comman
 		}
 		roles, err := asObjects([]any{&all})
 		if err != nil {
-			return "", idle, err
+			return "", result, err
 		}
 		identity, with = withRoles(identity, roles), "all rights, because its manifests have no service account"
 	}
-	result, recording, err := a.rehearse(ctx, o, about, rehearsal{flag: "--record", with: with, identity: identity, command: command})
-	return recording, result.Idle, err
+	result, recording, err = a.rehearse(ctx, o, about, rehearsal{flag: "--record", with: with, identity: identity, command: command})
+	return recording, result, err
 }
 
 // rehearsal is a run of the operator with certain roles.
@@ -233,8 +233,7 @@ func (a verbs) showVerified(o rbacOptions, result verified) error {
 		return &cmdutil.SaidError{Reason: "refused"}
 	}
 	if result.Strangers > 0 {
-		return hint.With(fmt.Errorf("--verify proves nothing: the operator sent %s without the credential in its kubeconfig, which were answered with 401 Unauthorized",
-			number(result.Strangers, "request")), "let all clients of the operator use the same configuration")
+		return hint.With(errors.New("--verify proves nothing: "+ofStrangers(result.Strangers)), sameConfiguration)
 	}
 	if result.Idle.Unproven() {
 		return didNothing("--verify proves nothing", &result.Idle)
@@ -265,16 +264,31 @@ func gathered(acts []rehearse.Outcome, of func(*rehearse.Outcome) []rehearse.Ref
 }
 
 // judgeRecorded returns a note about a recording that shows too little, or an error if that would remove markers.
-func judgeRecorded(o rbacOptions, idle *rehearse.Idle) (notes []string, err error) {
+func judgeRecorded(o rbacOptions, result *rehearse.Result) (notes []string, err error) {
+	if result.Strangers > 0 {
+		if o.write {
+			return nil, hint.With(errors.New("the recording does not show which rights are needed, and no marker was changed: "+ofStrangers(result.Strangers)), sameConfiguration)
+		}
+		notes = append(notes, "rights may be missing in this recording: "+ofStrangers(result.Strangers))
+	}
+	idle := &result.Idle
 	text := idle.Sentence()
 	switch {
 	case text == "":
-		return nil, nil
+		return notes, nil
 	case o.write && idle.Unproven():
 		return nil, didNothing("the recording does not show which rights are needed, and no marker was changed", idle)
 	}
-	return []string{fmt.Sprintf("rights may be missing in this recording: %s; %s", text, advice(idle))}, nil
+	return append(notes, fmt.Sprintf("rights may be missing in this recording: %s; %s", text, advice(idle))), nil
 }
+
+// ofStrangers says what is missing because requests lacked the credential of the operator.
+func ofStrangers(requests uint64) string {
+	return fmt.Sprintf("the operator sent %s without the credential in its kubeconfig, answered with 401 Unauthorized", number(requests, "request"))
+}
+
+const sameConfiguration = "let all clients of the operator use the same configuration"
+
 
 // didNothing is the error for an operator that did not do its work, so its requests do not show which rights it needs.
 func didNothing(what string, idle *rehearse.Idle) error {

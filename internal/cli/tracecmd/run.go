@@ -102,7 +102,7 @@ func (a verbs) trace(cmd *cobra.Command, o traceOptions, command []string) (err 
 		fmt.Fprintf(a.Err, "\nRecording: %s\n", recording)
 	}
 	if len(result.Totals.Uses) > 0 && result.Strangers > 0 { // otherwise, it is said already
-		fmt.Fprintf(a.Err, "! %d requests of the program lacked the credential in KUBECONFIG; they were answered with 401, and are not in the recording.\n", result.Strangers)
+		fmt.Fprintf(a.Err, "! Requests of the program without the credential in KUBECONFIG: %d. They were answered with 401, and are not in the recording.\n", result.Strangers)
 	}
 	if result.Incomplete != nil {
 		fmt.Fprintf(a.Err, "! %v\n", result.Incomplete)

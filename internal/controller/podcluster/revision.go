@@ -16,8 +16,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/rand"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	kubegroupv1 "github.com/opdock/opdock/api/kubegroup/v1"
 	sharedv1 "github.com/opdock/opdock/api/shared/v1"
@@ -112,8 +114,15 @@ func sameButImages(from, to *revision) bool {
 	if from == nil || to == nil {
 		return false
 	}
-	return apiequality.Semantic.DeepEqual(withoutImages(from.template), withoutImages(to.template))
+	return sameContent.DeepEqual(withoutImages(from.template), withoutImages(to.template))
 }
+
+// sameContent compares templates.
+var sameContent = func() conversion.Equalities {
+	equal := apiequality.Semantic.Copy()
+	utilruntime.Must(equal.AddFunc(sharedv1.Amount.Equal))
+	return equal
+}()
 
 func withoutImages(template *sharedv1.PodTemplate) *sharedv1.PodTemplate {
 	template = template.DeepCopy()

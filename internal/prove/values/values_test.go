@@ -149,12 +149,12 @@ func TestPropose(t *testing.T) {
 		},
 		"a block without a schema changes in what it has": {
 			schema: `{type: object, properties: {statefulSet: {type: object, x-kubernetes-preserve-unknown-fields: true}, settings: {x-kubernetes-preserve-unknown-fields: true}}}`,
-			spec:   `{statefulSet: {spec: {template: {spec: {tolerations: [{key: gpu, effect: NoSchedule, tolerationSeconds: 3}]}}}}, settings: {level: 3}}`,
+			spec:   `{statefulSet: {spec: {template: {spec: {tolerations: [{key: gpu, effect: NoSchedule, tolerationSeconds: 3}]}}}}, settings: {level: 3, replicas: 2}}`,
 			want: []string{
 				`Valid  remove spec.statefulSet (removing an optional block)`,
-				`Limit  remove spec.statefulSet.spec.template.spec.tolerations (removing an optional block)`, `Limit  spec.settings.level = 4 (one more)`,
+				`Limit  spec.settings.replicas = 4 (scale up)`, `Limit  spec.settings.level = 4 (one more)`, `Limit  remove spec.statefulSet.spec.template.spec.tolerations (removing an optional block)`,
 			},
-			not: []string{"Valid  remove spec.statefulSet.spec", "Valid  spec.settings"},
+			not: []string{"Valid  remove spec.statefulSet.spec", "Valid  spec.settings", "Misuse spec.settings"},
 		},
 		"exactly one of": {
 			schema: `{type: object, properties: {source: {type: object, properties: {git: {type: string}, oci: {type: string}}, x-kubernetes-validations: [{rule: "has(self.git) != has(self.oci)"}]}}}`,

@@ -31,6 +31,8 @@ type site struct {
 	element bool
 	// closed is set below a known type, whose optional properties are not made up from the schema.
 	closed bool
+	// opaque is set below a property without a schema: what its names seem to mean is not certain.
+	opaque bool
 	// pod is set for properties of a PodSpec and of a container. Many combinations of them are refused for pods.
 	pod bool
 	// known is set if the property is of a known type itself, and derived while values come from its schema alone.
@@ -67,7 +69,7 @@ func (s site) child(name string) site {
 	value, present := fields[name]
 	child := site{
 		path: append(slices.Clone(s.path), name), name: name, in: s.name, schema: &schema, value: value, present: present,
-		required: slices.Contains(s.schema.Required, name), around: s.schema, also: s.also, closed: s.closed,
+		required: slices.Contains(s.schema.Required, name), around: s.schema, also: s.also, closed: s.closed, opaque: s.opaque,
 		pod: has(s.schema, "containers") || has(s.schema, "name", "image", "command", "volumeMounts"),
 	}
 	if sw := switchOf(s.schema); sw != "" && sw != name && fields[sw] != true {
@@ -91,7 +93,7 @@ func switchOf(schema *props) string {
 func (s site) elementAt(key string, schema *props, value any) site {
 	return site{
 		path: append(slices.Clone(s.path), key), name: s.name, in: s.in, schema: schema, value: value,
-		present: true, required: true, element: true, also: s.also, closed: s.closed,
+		present: true, required: true, element: true, also: s.also, closed: s.closed, opaque: s.opaque,
 	}
 }
 
@@ -166,7 +168,7 @@ func (w *walker) visitOpaque(s site) {
 	if !ok || s.schema.XEmbeddedResource {
 		return
 	}
-	s.schema, s.closed = schemaOf(fields), true
+	s.schema, s.closed, s.opaque = schemaOf(fields), true, true
 	w.visitObject(s)
 }
 
@@ -339,9 +341,10 @@ func classOf(guessed bool) Class {
 	return Valid
 }
 
-// add adds a candidate. Inside a known type, a value that only the schema suggests may be meaningless: it is a limit.
+// add adds a candidate. Inside a known type, a value that only the schema suggests may be meaningless: it is a limit. So is what
+// has no schema, unless it is in a pod.
 func (w *walker) add(s site, g group, class Class, why string, alternatives ...any) {
-	if class == Valid && s.derived && (s.closed || s.pod && !s.present) {
+	if class == Valid && s.derived && (s.closed || s.pod && !s.present) || s.opaque && !s.pod {
 		class, g = Limit, groupLimit
 	}
 	if class != Valid && g == groupOther {

@@ -61,8 +61,8 @@ type Process interface {
 	Err() error
 	// Stop stops it, and returns when it has ended.
 	Stop()
-	// Lacks receives something when the operator is found to lack another kind. Complete installs the CRDs of such kinds and starts
-	// it again, or returns false if it finds none.
+	// Lacks receives something when the operator is found to lack another kind. Complete supplies it with the CRDs of such kinds, or with
+	// a configuration as in a pod, and starts it again. It returns false if there is nothing to supply.
 	Lacks() <-chan struct{}
 	Complete(ctx context.Context) (bool, error)
 	// Lacking returns the kinds that it lacks, and Idle the controllers that have not started, as far as that is known.
@@ -138,7 +138,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		return result, err
 	}
 	defer operator.Stop()
-	s := &stage{Options: &o, operator: operator, watching: newWatching(proxy.Stream())}
+	s := &stage{Options: &o, operator: operator, watching: newWatching(proxy.Stream()), strangers: proxy.Strangers}
 	defer s.watching.stop()
 	for _, act := range append([]Act{{Name: "start", Do: func(context.Context) error { return nil }}}, o.Acts...) {
 		outcome, err := s.perform(ctx, act)
@@ -160,6 +160,8 @@ type stage struct {
 
 	operator Process
 	watching *watching
+	// strangers is how many requests came without the credential of the operator so far.
+	strangers func() uint64
 	// waited says that the operator had all the time of an act to begin its work.
 	waited bool
 }
@@ -209,6 +211,9 @@ func (s *stage) perform(parent context.Context, act Act) (Outcome, error) {
 			over.Reset(s.Patience)
 		case <-over.C:
 			if !s.watching.started() {
+				if strangers := s.strangers(); strangers > 0 {
+					return outcome, fmt.Errorf("the operator reaches the cluster without the credential in KUBECONFIG, so %d requests were refused: let it use the whole file", strangers)
+				}
 				return outcome, fmt.Errorf("the operator has sent no request for %s: check whether it uses KUBECONFIG", s.Patience)
 			}
 			outcome.Busy, settled = !s.mayBegin(), true
@@ -227,7 +232,7 @@ func (s *stage) complete(ctx context.Context, act Act) (again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
 	if again, err = s.operator.Complete(ctx); err != nil {
-		return again, fmt.Errorf("%s: starting the operator again with the kinds that it needs: %w", act.Name, err)
+		return again, fmt.Errorf("%s: starting the operator again with what it needs: %w", act.Name, err)
 	}
 	return again, nil
 }

@@ -49,6 +49,14 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 		}
 		placed = append(placed, sample)
 	}
+	// A namespace with what its sample says must be there before another sample asks for it.
+	isOther := func(sample *unstructured.Unstructured) int {
+		if sample.GetKind() == "Namespace" && sample.GetAPIVersion() == "v1" {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(placed, func(a, b *unstructured.Unstructured) int { return isOther(a) - isOther(b) })
 	each := func(do func(context.Context, *unstructured.Unstructured) error) func(context.Context) error {
 		return func(ctx context.Context) error {
 			var failed []error
