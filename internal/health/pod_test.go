@@ -126,9 +126,9 @@ func TestEvictedPodsOfADeployment(t *testing.T) {
 		pods []client.Object
 		want string
 	}{
-		"a new one starts":                  {[]client.Object{pod("a", 1, rejected), pod("b", 2, corev1.PodStatus{Phase: corev1.PodPending})}, ""},
-		"a new one is in trouble":           {[]client.Object{pod("a", 1, rejected), pod("b", 2, waiting)}, "CrashLoopBackOff"},
-		"there is no other":                 {[]client.Object{pod("a", 1, rejected)}, "Evicted"},
+		"a new one starts":                   {[]client.Object{pod("a", 1, rejected), pod("b", 2, corev1.PodStatus{Phase: corev1.PodPending})}, ""},
+		"a new one is in trouble":            {[]client.Object{pod("a", 1, rejected), pod("b", 2, waiting)}, "CrashLoopBackOff"},
+		"there is no other":                  {[]client.Object{pod("a", 1, rejected)}, "Evicted"},
 		"the new ones end beside an old one": {[]client.Object{pod("a", 1, corev1.PodStatus{Phase: corev1.PodRunning}), pod("b", 2, rejected), pod("c", 3, rejected)}, "Evicted"},
 	} {
 		trouble, err := TroubleOfDeployment(t.Context(), fake.NewClientBuilder().WithObjects(test.pods...).Build(), deployment)

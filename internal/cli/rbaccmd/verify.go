@@ -289,7 +289,6 @@ func ofStrangers(requests uint64) string {
 
 const sameConfiguration = "let all clients of the operator use the same configuration"
 
-
 // didNothing is the error for an operator that did not do its work, so its requests do not show which rights it needs.
 func didNothing(what string, idle *rehearse.Idle) error {
 	return hint.With(fmt.Errorf("%s: %s", what, idle.Sentence()), advice(idle))
