@@ -166,7 +166,7 @@ func (c *contests) count(write repetition, within time.Duration, now time.Time) 
 // deletedChild is the signature of creating a child that was deleted.
 const deletedChild = "deleted"
 
-// forgive drops the count of a write that another writer turned out not to be the reason for.
+// forgive resets the count of a write that no other writer caused.
 func (c *contests) forgive(child childOf, signature string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

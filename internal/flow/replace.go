@@ -51,7 +51,7 @@ func (p *Pass) replace(ctx context.Context, object client.Object, desired *desir
 	}
 	conditions := client.Preconditions{UID: ptr.To(object.GetUID())}
 	if !metav1.IsControlledBy(object, p.owner) {
-		conditions.ResourceVersion = ptr.To(object.GetResourceVersion()) // nobody else must have adopted it meanwhile
+		conditions.ResourceVersion = ptr.To(object.GetResourceVersion()) // fails if another owner has adopted it since
 	}
 	options := []client.DeleteOption{conditions}
 	if !p.isCached(object) {
@@ -61,7 +61,7 @@ func (p *Pass) replace(ctx context.Context, object client.Object, desired *desir
 		return fmt.Errorf("replacing %s: %w", describe(object, desired.name), err)
 	}
 	replaced()
-	p.contests.forgive(write.childOf, deletedChild) // this deletion is ours
+	p.contests.forgive(write.childOf, deletedChild) // the manager itself deleted the child
 	p.Changed("Deleted %s to recreate it", describe(object, desired.name))
 	return p.awaitGone(ctx, object, "Replacing", "%s is immutable and is recreated: %v", describe(object, desired.name), cause)
 }

@@ -110,7 +110,7 @@ func TestRelevantStatus(t *testing.T) {
 	}
 }
 
-// TestEvictedPodsOfADeployment stay after they were replaced, and are no trouble of what happens now. If no new one lasts, they are.
+// TestEvictedPodsOfADeployment ignores evicted pods that were replaced, and reports those that were not.
 func TestEvictedPodsOfADeployment(t *testing.T) {
 	pod := func(name string, minute int64, status corev1.PodStatus) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{

@@ -72,8 +72,8 @@ func TroubleOfDeployment(ctx context.Context, reader client.Reader, deployment *
 	return FirstTrouble(withoutReplaced(Newest(list.Items, appsv1.DefaultDeploymentUniqueLabelKey))), nil
 }
 
-// withoutReplaced leaves out pods that have ended and were replaced since, such as one that was evicted: it stays, and what happens now
-// has nothing to do with it.
+// withoutReplaced returns the pods without those that have ended and were replaced since. An evicted pod, for example, remains after its
+// replacement is running.
 func withoutReplaced(pods []corev1.Pod) []corev1.Pod {
 	var latest metav1.Time // of those that have not ended
 	for i := range pods {

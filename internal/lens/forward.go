@@ -288,7 +288,7 @@ func (x *exchange) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.As(err, &dial) && dial.Op == "dial" && r.Context().Err() == nil {
 		code, reason := http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable
 		if x.Request.Verb == "watch" {
-			// An informer goes on from where it was, as it does if it cannot connect. After any other error it lists everything again.
+			// After 429, an informer resumes its watch, as it does if it cannot connect. After any other error, it lists everything again.
 			code, reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 		}
 		x.refuse(w, status(code, reason, "the API server is not available: "+err.Error()), nil)

@@ -84,7 +84,7 @@ func attested(r *Request, now *unstructured.Unstructured) []Implied {
 	return []Implied{{Verb: "attest", Resource: signer, Because: "attesting certificates of this signer"}}
 }
 
-// signerOf is the signer that an object names.
+// signerOf returns the signer that an object names.
 func signerOf(object *unstructured.Unstructured) Resource {
 	name, _, _ := unstructured.NestedString(object.Object, "spec", "signerName")
 	return Resource{Group: certificatesv1.GroupName, Resource: "signers", Name: name}
@@ -157,9 +157,8 @@ func parameterKind(policy *unstructured.Unstructured) (kind schema.GroupVersionK
 	return schema.FromAPIVersionAndKind(version, name), name != ""
 }
 
-// toldAllowed returns the right that a review of the sender's own access is about, if the sender has it: some operators stop, or
-// leave something out, if they are told that they may not do what they are about to do. A question about everything at once is none
-// about what they do.
+// toldAllowed returns the right that a SelfSubjectAccessReview checks, if the review allows it. Some operators exit or skip work if such
+// a review denies a right. Reviews with wildcards are ignored: they do not show which right the operator uses.
 func toldAllowed(place Resource, review *unstructured.Unstructured) []Implied {
 	if allowed, _, _ := unstructured.NestedBool(review.Object, "status", "allowed"); place.Resource != "selfsubjectaccessreviews" || !allowed {
 		return nil
@@ -180,7 +179,7 @@ func toldAllowed(place Resource, review *unstructured.Unstructured) []Implied {
 	case right.Verb == "", hasWildcard(right), right.Path == "" && right.Resource.Resource == "":
 		return nil
 	case right.Resource.Name == "" && slices.Contains([]string{"bind", "escalate", "impersonate", "approve", "sign", "attest"}, right.Verb):
-		return nil // for all names, it would be the right to do anything
+		return nil // without a name, this right allows privilege escalation
 	}
 	return []Implied{right}
 }

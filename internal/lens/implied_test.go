@@ -219,7 +219,7 @@ func TestChangedOwnersNeedDelete(t *testing.T) {
 	}
 }
 
-// TestRightsBesideTheOneToSend has what the API server checks besides, and what an operator asks it about.
+// TestRightsBesideTheOneToSend covers rights that the API server checks in addition, and rights that an operator reviews.
 func TestRightsBesideTheOneToSend(t *testing.T) {
 	t.Parallel()
 	const (
@@ -254,7 +254,7 @@ func TestRightsBesideTheOneToSend(t *testing.T) {
 		{"a certificate of a pod, unchanged", "update", signing, false, fmt.Sprintf(request, "2", "2026-01-01T00:00:00Z"), ""},
 		{"a certificate of a pod", "update", signing, false, fmt.Sprintf(request, "3", "2026-01-02T00:00:00Z"), "sign certificates.k8s.io signers/ /example.com/ship"},
 		{"a bundle of a signer", "create", certificates("clustertrustbundles", ""), false, fmt.Sprintf(bundle, "example.com/ship"), "attest certificates.k8s.io signers/ /example.com/ship"},
-		{"a bundle of nobody", "create", certificates("clustertrustbundles", ""), false, fmt.Sprintf(bundle, ""), ""},
+		{"a bundle without a signer", "create", certificates("clustertrustbundles", ""), false, fmt.Sprintf(bundle, ""), ""},
 		{"a role, on trial", "create", Resource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles", Namespace: "a", Name: "a"}, true, role, "escalate rbac.authorization.k8s.io roles/ a/, get  pods/ a/"},
 		{"a child, on trial", "apply", Resource{Version: "v1", Resource: "configmaps", Namespace: "a", Name: "a"}, true, child, "update apps deployments/finalizers a/web"},
 	} {

@@ -160,7 +160,7 @@ func TestServerThatIsAway(t *testing.T) {
 	}
 }
 
-// TestWatchesWhileTheServerIsAway get the only answer after which an informer does not list everything again.
+// TestWatchesWhileTheServerIsAway expects 429: after any other error, an informer lists everything again.
 func TestWatchesWhileTheServerIsAway(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, Options{Upstream: &rest.Config{Host: "http://127.0.0.1:1"}}, nil)

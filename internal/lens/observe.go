@@ -25,8 +25,8 @@ const (
 	keptWrites = 8 << 10
 	// keptGone is the number of deleted objects whose names are kept until their deletion is answered.
 	keptGone = 1 << 10
-	// gathering is how long observations wait for more. Without it, each one would wake the observer, which then takes
-	// the place of what is being forwarded.
+	// gathering is how long the observer collects observations before it handles them. Handling each one at once would compete
+	// with the forwarded traffic for the CPU.
 	gathering = 10 * time.Millisecond
 )
 
@@ -37,7 +37,7 @@ type observer struct {
 	budget budget
 	queue  chan observation
 	lost   atomic.Uint64
-	// hurry ends the wait for more observations.
+	// hurry ends the wait early.
 	hurry chan struct{}
 
 	closeOnce sync.Once
@@ -130,7 +130,7 @@ func (o *observer) flush(ctx context.Context) error {
 	flushed := make(chan struct{})
 	select {
 	case o.hurry <- struct{}{}:
-	default: // it will hurry already
+	default: // a signal is pending
 	}
 	select {
 	case o.queue <- observation{flushed: flushed}:
@@ -174,7 +174,7 @@ func (o *observer) run() {
 	}
 }
 
-// takeAll takes what is waiting.
+// takeAll handles all queued observations.
 func (o *observer) takeAll() {
 	for {
 		select {

@@ -45,7 +45,7 @@ const (
 	DefaultRecordingSize = 64 << 20
 	// retryAfter is how long nothing is written after a write has failed, for example because the disk is full.
 	retryAfter = 5 * time.Second
-	// gatheringLines is how long events wait for more before they are written.
+	// gatheringLines is how long events are collected before they are written.
 	gatheringLines = 50 * time.Millisecond
 )
 
@@ -156,7 +156,7 @@ func (r *Recording) run(ctx context.Context) {
 			return
 		case <-news:
 		}
-		// Events come in bursts, and one write of many costs little more than one of a single event.
+		// Events come in bursts, and writing many at once costs little more than writing one.
 		select {
 		case <-ctx.Done():
 		case <-r.stream.ended:

@@ -145,7 +145,7 @@ func TestDeletionsThatOneWatchReports(t *testing.T) {
 	}
 }
 
-// TestChangesOfLargeObjects may be beyond what is compared. Nothing is known of them then, but that there are some.
+// TestChangesOfLargeObjects changes a field beyond the limit of the comparison. The change must still be counted.
 func TestChangesOfLargeObjects(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -159,7 +159,7 @@ func Fields(change *lens.Change) (said []string) {
 	}
 	switch more := change.Count() - len(said); {
 	case more > 0 && len(said) == 0:
-		said = append(said, "changed, beyond what is compared")
+		said = append(said, "changed, but too large to compare in full")
 	case more > 0:
 		said = append(said, fmt.Sprintf("and %d more", more))
 	}

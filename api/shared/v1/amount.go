@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The schema of a quantity of Kubernetes admits exponents that the type cannot read. One object with such a quantity would keep a client
-// from listing all others. So an amount is a text, and its schema admits only exponents of two digits.
+// The generated schema of resource.Quantity accepts exponents that the Go type cannot decode. One object with such a quantity prevents
+// clients from listing all objects of its kind. An amount is therefore a string, and its exponent has at most two digits.
 
 // Amount is a quantity, such as 100m or 64Mi.
 //

@@ -122,8 +122,8 @@ func fill(t *testing.T, value reflect.Value, path string) {
 	}
 }
 
-// TestAmounts are read like quantities of Kubernetes. What such a quantity cannot be must not be an error: it would keep all other
-// objects from being read.
+// TestAmounts decodes amounts like resource.Quantity, but without an error for values that it refuses: an error prevents clients from
+// listing all objects of the kind.
 func TestAmounts(t *testing.T) {
 	for written, want := range map[string]string{`"64Mi"`: "64Mi", `2`: "2", `"0.5"`: "500m", `"1000m"`: "1", `"1024Mi"`: "1Gi", `"1e1.5"`: "1e1.5", `"1e99999999999999999999"`: "1e99999999999999999999", `null`: ""} {
 		var resources sharedv1.Resources

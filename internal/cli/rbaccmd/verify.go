@@ -34,7 +34,7 @@ type verified struct {
 	Rights int                `json:"rights"`
 	Acts   []rehearse.Outcome `json:"acts"`
 	Idle   rehearse.Idle      `json:"idle,omitzero"`
-	// Strangers is how many requests the lens refused because they had not the credential of the operator.
+	// Strangers is how many requests the lens refused because they lacked the credential of the operator.
 	Strangers uint64 `json:"strangers,omitempty"`
 	Recording string `json:"recording"`
 }
@@ -179,7 +179,7 @@ func (a verbs) rehearse(ctx context.Context, o rbacOptions, about *subject, r re
 	return result, run.Recording, err
 }
 
-// sampleNamespace is where samples go that name no namespace, by the namespaces that the operator watches.
+// sampleNamespace returns the namespace of samples that set none: default, or one that the operator watches.
 func (a verbs) sampleNamespace(watched []string) string {
 	const usual = "default"
 	if len(watched) == 0 || slices.Contains(watched, usual) {

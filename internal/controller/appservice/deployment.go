@@ -121,8 +121,8 @@ func containerPorts(app *appv1.AppService) []sharedv1.ContainerPort {
 	return result
 }
 
-// targetOf is the number and the name, if it has one, of the container's port behind a port of the Service. A name belongs to one port
-// of one protocol; a port of another protocol is meant by its number.
+// targetOf is the number and the name, if it has one, of the container's port behind a port of the Service. A name identifies
+// one port of one protocol; a port of another protocol is identified by its number.
 func targetOf(app *appv1.AppService, port appv1.ServicePort) (number int32, name string) {
 	switch target := port.TargetPort; {
 	case target == nil:

@@ -53,7 +53,7 @@ func (r *Reconciler) writeOutput(ctx context.Context, s *scope) error {
 			return err
 		} else if found {
 			owned.Items = append(owned.Items, hidden)
-			s.configMap = old // until it is gone: nothing else tells of it
+			s.configMap = old // until it is deleted: only the status records it
 		}
 	}
 	var outcome error

@@ -107,7 +107,7 @@ func asWritten(spec *corev1.PodSpec, tolerations []corev1.Toleration) *corev1.Po
 		for i := range containers {
 			container := &containers[i]
 			container.VolumeMounts = slices.DeleteFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return strings.HasPrefix(m.Name, tokenVolume) })
-			// In the network of the node, a port of a container is one of the node.
+			// With hostNetwork, the API server sets hostPort to containerPort.
 			for j := range container.Ports {
 				if port := &container.Ports[j]; spec.HostNetwork && port.HostPort == 0 {
 					port.HostPort = port.ContainerPort

@@ -222,7 +222,7 @@ func restartOlder(r *run, p *Plan) *disturbance {
 // olderVersion is the version of what a restarted operator is shown.
 func (r *run) olderVersion(ctx context.Context, p *Plan) (string, error) {
 	if p.Variant == olderChild {
-		version := r.campaign.lastGone(p.Step, *p.Resource) // a copy of a cluster has the versions of before
+		version := r.campaign.lastGone(p.Step, *p.Resource) // a copy of a cluster keeps the earlier resource versions
 		if version == "" {
 			return "", &notThereError{"deletion of " + p.Resource.Resource + " that come back in the step"}
 		}

@@ -161,8 +161,8 @@ func (w *walker) visit(s site) {
 	}
 }
 
-// visitOpaque proposes changes to what a property without a schema has. The operator alone knows what it accepts there, so all of them
-// are limits.
+// visitOpaque proposes changes to the values of a property without a schema. Only the operator knows which values it accepts there, so
+// these changes are limits, except for fields of a pod.
 func (w *walker) visitOpaque(s site) {
 	fields, ok := s.value.(map[string]any)
 	if !ok || s.schema.XEmbeddedResource {
@@ -287,7 +287,7 @@ func isContainer(schema *props) bool {
 	return kind == "object" || kind == "map" || kind == "array"
 }
 
-// filled returns a block with each value of a candidate for a property in it. The path of the block has a length.
+// filled returns a copy of a block for each value of a candidate inside it. The length is that of the path of the block.
 func filled(block any, length int, c candidate) (blocks []any) {
 	for _, value := range c.alternatives {
 		if value == nil {

@@ -49,7 +49,7 @@ func Samples(objects client.Client, samples []*unstructured.Unstructured, namesp
 		}
 		placed = append(placed, sample)
 	}
-	// A namespace with what its sample says must be there before another sample asks for it.
+	// Namespaces come first: otherwise, they are created without the labels of their samples.
 	isOther := func(sample *unstructured.Unstructured) int {
 		if sample.GetKind() == "Namespace" && sample.GetAPIVersion() == "v1" {
 			return 0
