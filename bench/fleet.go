@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,17 +92,19 @@ func (r *raced) controlled(ctx context.Context, e environment, c *cluster.Cluste
 		if _, err := create(ctx, 1, warmUp); err != nil {
 			return err
 		}
-		before, err := f.metrics(ctx)
+		before, _, err := f.metricsAtRest(ctx)
 		if err != nil {
 			return err
 		}
 		if err := r.timed(ctx, c, func() (time.Duration, error) { return create(ctx, size, appName) }); err != nil {
 			return err
 		}
-		after, err := f.metrics(ctx)
+		ready := time.Now()
+		after, ago, err := f.metricsAtRest(ctx)
 		if err != nil {
 			return err
 		}
+		r.late = max(0, time.Since(ready)-ago)
 		r.cpu, r.writes = after.cpu-before.cpu, (after.writes-before.writes)/float64(size)
 		r.resident, err = residentAfter(ctx, f.pid())
 		return err
@@ -130,8 +133,19 @@ func writeFleet(p printer, races []results) {
 	p("Service, and writes the status once, when the Deployment is available. It writes the same objects as the manager,")
 	p("with %d workers and the manager's client settings. Before the clock starts, each contender has handled one", manager.DefaultConcurrency)
 	p("AppService, and the control plane is at rest. Each run has a new cluster on the same machine. The contenders took")
-	p("turns, in more rounds if a run is short. The table shows medians; the ratio is the median of the ratios in each round.\n")
+	p("turns, in more rounds if a run is short. The table shows medians; the ratio is the median of the ratios in each round.")
+	p("CPU time and writes of the manager include what it does after that: events wait while it has much else to write. The last")
+	p("one was sent %s after the last AppService was ready.\n", lateness(races))
 	writeRaces(p, races, floorRacer)
+}
+
+// lateness returns how long after the applications the last event was sent, for each number of them.
+func lateness(races []results) string {
+	texts := make([]string, len(races))
+	for i, r := range races {
+		texts[i] = fmt.Sprintf("%.1f s (%d)", r.of(fleetRacer, lateOf), r.size)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // published is how long the API server may take to publish new kinds after it established them. Without this pause,

@@ -198,6 +198,26 @@ func (f *fleet) metrics(ctx context.Context) (counts, error) {
 	}, nil
 }
 
+// metricsAtRest waits until the manager sends no more requests, such as those for events, which wait while it has much else
+// to write. It also returns how long ago the last one was sent.
+func (f *fleet) metricsAtRest(ctx context.Context) (last counts, ago time.Duration, err error) {
+	since := time.Now()
+	for time.Since(since) < restInterval {
+		now, err := f.metrics(ctx)
+		if err != nil {
+			return last, 0, err
+		}
+		if now.writes != last.writes {
+			last, since = now, time.Now()
+		}
+		last.cpu = now.cpu
+		if err := pause(ctx, restInterval/10); err != nil {
+			return last, 0, err
+		}
+	}
+	return last, time.Since(since), nil
+}
+
 // sum adds up the counters whose label has one of the values.
 func sum(family *dto.MetricFamily, label string, values ...string) (total float64) {
 	for _, metric := range family.GetMetric() {

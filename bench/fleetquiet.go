@@ -80,7 +80,7 @@ func measureQuiet(ctx context.Context, e environment, program string, size int) 
 		if result.full, err = residentAfter(ctx, f.pid()); err != nil {
 			return err
 		}
-		before, err := f.metrics(ctx)
+		before, _, err := f.metricsAtRest(ctx)
 		if err != nil {
 			return err
 		}

@@ -31,9 +31,9 @@ type raced struct {
 
 	took   time.Duration // from the first request until all are ready
 	server time.Duration // CPU time of the control plane in that time, with all its controllers
-	// These fields describe the controller process, if there is one: CPU time in that time, resident bytes at the end
-	// and at the peak, and write requests per application.
-	cpu            time.Duration
+	// These fields describe the controller process, if there is one: how long after that time it sent its last write, its
+	// CPU time until then, resident bytes at the end and at the peak, and write requests per application.
+	late, cpu      time.Duration
 	resident, peak uint64
 	writes         float64
 }
@@ -173,6 +173,7 @@ func serverOf(r raced) float64     { return r.server.Seconds() }
 func cpuOfRace(r raced) float64    { return r.cpu.Seconds() }
 func residentOf(r raced) float64   { return float64(r.resident) / 1e6 }
 func peakMemoryOf(r raced) float64 { return float64(r.peak) / 1e6 }
+func lateOf(r raced) float64       { return r.late.Seconds() }
 func writesOf(r raced) float64     { return r.writes }
 
 // writeRaces writes a table of all races, with the time of each racer against the base.

@@ -84,6 +84,8 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 	// fleet slow. The number of workers bounds how many requests there are at a time.
 	restConfig.QPS = -1
 	restConfig.UserAgent = "opdock-manager"
+	paced := newPacedEvents()
+	restConfig.Wrap(paced.wrap)
 	if o.Metrics.BindAddress == "" {
 		o.Metrics.BindAddress = "0"
 	}
@@ -138,6 +140,9 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 	}
 	if err := mgr.Add(arriving); err != nil {
 		return nil, fmt.Errorf("adding the kinds: %w", err)
+	}
+	if err := mgr.Add(paced); err != nil {
+		return nil, fmt.Errorf("adding the pace of events: %w", err)
 	}
 	if o.Metrics.BindAddress != "0" {
 		if err := mgr.Add(&objects{arriving: arriving, cache: mgr.GetCache()}); err != nil {
