@@ -108,7 +108,7 @@ func Start(ctx context.Context, o Options) (*Lens, error) {
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l.closing = cancel
 	l.server = &http.Server{
-		Handler: l, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+		Handler: l, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: protocols(o.Faults != nil)},
 		ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return serving },
 		// Clients that hang up are everyday; what matters is in the stream.
 		ErrorLog: log.New(io.Discard, "", 0),
@@ -118,6 +118,16 @@ func Start(ctx context.Context, o Options) (*Lens, error) {
 		_ = l.server.ServeTLS(listener, "", "") // it ends by Close
 	}()
 	return l, nil
+}
+
+// protocols returns the protocols that the lens offers, the preferred one first. Clients that know both get HTTP/1.1, because it
+// takes the lens a sixth less CPU time. With Faults they get HTTP/2, as from the API server: an answer that does not arrive then
+// does not end a connection, after which clients repeat some requests by themselves.
+func protocols(disturbed bool) []string {
+	if disturbed {
+		return []string{"h2", "http/1.1"}
+	}
+	return []string{"http/1.1", "h2"}
 }
 
 func orDefault(given, otherwise int64) int64 {

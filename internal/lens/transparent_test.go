@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
 	"k8s.io/client-go/rest"
 
 	"github.com/opdock/opdock/internal/testenv"
@@ -148,30 +149,49 @@ func TestBothVersionsOfHTTP(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	})
-	for _, want := range []int{1, 2} {
-		s := newStage(t, Options{Upstream: configOf(server)}, nil)
-		if want == 1 {
-			config := s.lens.Config()
-			config.NextProtos = []string{"http/1.1"}
-			client, err := rest.HTTPClientFor(config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.client = client
+	for _, test := range []struct {
+		name   string
+		client func(*rest.Config) (http.RoundTripper, error)
+		faults Faults
+		want   int
+	}{
+		{"a client that knows both", rest.TransportFor, nil, 1},
+		{"a client that knows only HTTP/1.1", onlyHTTP1, nil, 1},
+		{"a client that knows only HTTP/2", onlyHTTP2, nil, 2},
+		{"a client that is disturbed", rest.TransportFor, &script{}, 2},
+	} {
+		s := newStage(t, Options{Upstream: configOf(server), Faults: test.faults}, nil)
+		transport, err := test.client(s.lens.Config())
+		if err != nil {
+			t.Fatal(err)
 		}
+		s.client = &http.Client{Transport: transport}
 		open := s.request(http.MethodGet, "/api/v1/configmaps?watch=true", "")
-		if open.ProtoMajor != want {
-			t.Errorf("the lens answers with %s instead of HTTP/%d", open.Proto, want)
+		if open.ProtoMajor != test.want {
+			t.Errorf("%s: the lens answers with %s instead of HTTP/%d", test.name, open.Proto, test.want)
 		}
 		broken := s.request(http.MethodGet, "/api/v1/configmaps?watch=true&labelSelector=broken", "")
 		if text, err := io.ReadAll(broken.Body); err == nil || string(text) != added {
-			t.Errorf("HTTP/%d: the broken watch ended with %q, %v", want, text, err)
+			t.Errorf("%s: the broken watch ended with %q, %v", test.name, text, err)
 		}
 		next <- added
 		if text := s.read(open); text != added {
-			t.Errorf("HTTP/%d: the other watch ended with %q", want, text)
+			t.Errorf("%s: the other watch ended with %q", test.name, text)
 		}
 	}
+}
+
+func onlyHTTP1(config *rest.Config) (http.RoundTripper, error) {
+	config.NextProtos = []string{"http/1.1"}
+	return rest.TransportFor(config)
+}
+
+func onlyHTTP2(config *rest.Config) (http.RoundTripper, error) {
+	certificates, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return rest.HTTPWrappersForConfig(config, &http2.Transport{TLSClientConfig: certificates})
 }
 
 // The API server goes away while a watch is open, and comes back: the same client goes on through the same lens.
