@@ -20,9 +20,6 @@ import (
 // changed fields, and no manager has written later. It is called only for the few events that change no entry's time,
 // because it has to parse the fields of entries, if the cache has kept them.
 func secondWriters(entries []metav1.ManagedFieldsEntry, found *diff.Comparison, seen time.Time) (writers []Writer) {
-	if slices.ContainsFunc(found.Changes, leavesNoTrace) {
-		return nil
-	}
 	candidates := newestEntries(entries, seen)
 	if len(candidates) == 0 {
 		return nil

@@ -4,10 +4,12 @@
 package why
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/why/diff"
@@ -24,17 +26,48 @@ func writersOf(old, now client.Object, found *diff.Comparison, seen time.Time) [
 	if old.GetUID() != now.GetUID() {
 		return creators(now)
 	}
-	before, after := old.GetManagedFields(), now.GetManagedFields()
+	before, after := entriesOf(old), entriesOf(now)
 	var writers []Writer
 	for i := range after {
 		if was := sameEntry(before, &after[i]); (was == nil || !sameTime(was.Time, after[i].Time)) && !isBookkeeping(&after[i]) {
 			writers = append(writers, writer(&after[i]))
 		}
 	}
-	if len(writers) > 0 || len(after) == 0 {
+	if len(writers) > 0 || len(after) == 0 || slices.ContainsFunc(found.Changes, leavesNoTrace) {
 		return writers
 	}
-	return secondWriters(after, found, seen)
+	return secondWriters(now.GetManagedFields(), found, seen)
+}
+
+// entriesOf returns the managed fields of an object. They may lack the fields themselves: of unstructured objects,
+// GetManagedFields encodes and decodes all of them, which takes as long as everything else here together.
+func entriesOf(object client.Object) []metav1.ManagedFieldsEntry {
+	generic, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object.GetManagedFields()
+	}
+	list, _, _ := unstructured.NestedFieldNoCopy(generic.Object, "metadata", "managedFields")
+	items, _ := list.([]any)
+	entries := make([]metav1.ManagedFieldsEntry, 0, len(items))
+	for _, one := range items {
+		item, ok := one.(map[string]any)
+		if !ok {
+			continue
+		}
+		text := func(name string) string {
+			value, _ := item[name].(string)
+			return value
+		}
+		entry := metav1.ManagedFieldsEntry{
+			Manager: text("manager"), Operation: metav1.ManagedFieldsOperationType(text("operation")),
+			APIVersion: text("apiVersion"), Subresource: text("subresource"),
+		}
+		if at, err := time.Parse(time.RFC3339, text("time")); err == nil {
+			entry.Time = &metav1.Time{Time: at.Local()}
+		}
+		entries = append(entries, entry)
+	}
+	return entries
 }
 
 // isBookkeeping reports whether an entry is one that the server creates for earlier writes.
@@ -44,7 +77,7 @@ func isBookkeeping(e *metav1.ManagedFieldsEntry) bool {
 
 // creators returns the writers of an object before it was first seen.
 func creators(object client.Object) []Writer {
-	entries := object.GetManagedFields()
+	entries := entriesOf(object)
 	var writers []Writer
 	for i := range entries {
 		// A manager that has written only the status since is not its creator.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,6 +45,7 @@ func TestWritersOfRecordedVersions(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.check(t, decodeObject(t, v.Old), decodeObject(t, v.Now), v.Seen)
+			s.check(t, decodeGeneric(t, v.Old), decodeGeneric(t, v.Now), v.Seen)
 		})
 	}
 }
@@ -72,6 +74,15 @@ func decodeObject(t *testing.T, data []byte) client.Object {
 		t.Fatal(err)
 	}
 	return object.(client.Object)
+}
+
+func decodeGeneric(t *testing.T, data []byte) client.Object {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	return object
 }
 
 func TestWriters(t *testing.T) {
