@@ -75,7 +75,8 @@ func contentOf(object client.Object, desired *desired) map[string]any {
 // compare returns what changes from one object to another; nil if their type is unknown.
 func (s *shapes) compare(from, to map[string]any) *typed.Comparison {
 	// The last one treats every list as atomic, which the managed fields do not.
-	for _, converter := range s.converters[:len(s.converters)-1] {
+	converters := s.converters()
+	for _, converter := range converters[:len(converters)-1] {
 		before, err := converter.ObjectToTyped(&unstructured.Unstructured{Object: from})
 		if err != nil {
 			continue

@@ -19,8 +19,10 @@ import (
 // item by item.
 type shapes struct {
 	once sync.Once
-	// converters know types, from the best to one that knows none and treats every list as atomic.
-	converters []managedfields.TypeConverter
+	// converters returns those that know types, from the best to one that knows none and treats every list as atomic. The
+	// first call reads the schemas of all kinds of Kubernetes, which takes time and some MB. So it is only called if there is
+	// drift, or for a field that is not in atomicFields.
+	converters func() []managedfields.TypeConverter
 
 	mutex sync.Mutex
 	// granular caches, by kind and field, what only parsing a whole configuration shows.
@@ -29,20 +31,22 @@ type shapes struct {
 	orders map[ordering]bool
 }
 
-// of returns the shapes. It creates them for the types of a scheme at the first call.
+// of returns the shapes. The first call sets the scheme of their types.
 func (s *shapes) of(scheme *runtime.Scheme) *shapes {
 	s.once.Do(func() {
 		s.granular = map[string]bool{}
-		s.converters = []managedfields.TypeConverter{
-			applyconfigurations.NewTypeConverter(scheme), applyconfiguration.NewTypeConverter(scheme), managedfields.NewDeducedTypeConverter(),
-		}
+		s.converters = sync.OnceValue(func() []managedfields.TypeConverter {
+			return []managedfields.TypeConverter{
+				applyconfigurations.NewTypeConverter(scheme), applyconfiguration.NewTypeConverter(scheme), managedfields.NewDeducedTypeConverter(),
+			}
+		})
 	})
 	return s
 }
 
 // fieldsOf returns the fields that a manager owns after it has applied the configuration.
 func (s *shapes) fieldsOf(configuration map[string]any) *fieldpath.Set {
-	for _, converter := range s.converters {
+	for _, converter := range s.converters() {
 		typed, err := converter.ObjectToTyped(&unstructured.Unstructured{Object: configuration})
 		if err != nil {
 			continue
@@ -63,7 +67,11 @@ var identity = fieldpath.NewSet(
 // isGranular reports whether the parts of a field are owned one by one. The configuration must have the field, and parts
 // of it.
 func (s *shapes) isGranular(kind string, path fieldpath.Path, configuration map[string]any) bool {
-	key := kind + "/" + fieldName(path)
+	name := fieldName(path)
+	if isAtomic(kind, name) {
+		return false
+	}
+	key := kind + "/" + name
 	s.mutex.Lock()
 	granular, known := s.granular[key]
 	s.mutex.Unlock()
@@ -71,7 +79,7 @@ func (s *shapes) isGranular(kind string, path fieldpath.Path, configuration map[
 		return granular
 	}
 	all := s.fieldsOf(configuration)
-	granular = hasPartsAt(all, fieldName(path))
+	granular = hasPartsAt(all, name)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.granular[key] = granular
