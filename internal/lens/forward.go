@@ -129,9 +129,11 @@ type exchange struct {
 
 func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	x.requestType = r.Header.Get("Content-Type")
+	// The server looks at the body of its own request to decide whether its connection can be used again.
+	r = r.WithContext(r.Context())
 	if r.Body != nil && r.Body != http.NoBody && !x.isUpgrade(r) {
 		x.sent = x.captureSent()
-		if err := x.readAhead(r); err != nil {
+		if err := x.readAhead(w, r); err != nil {
 			panic(http.ErrAbortHandler)
 		}
 		x.readDryRun()
@@ -157,8 +159,12 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 // readAhead reads the body of a write before it is forwarded. The API server may refuse a write before it has read
 // the body, and such an early response must not depend on what the client still has to send. Only a body that is too
 // large for an object is copied while it is forwarded, unless Faults need it.
-func (x *exchange) readAhead(r *http.Request) error {
+func (x *exchange) readAhead(w http.ResponseWriter, r *http.Request) error {
 	if x.lens.faults == nil && (r.ContentLength < 0 || r.ContentLength > maxRequest) {
+		// Otherwise the server reads the rest of the body itself before it passes on the beginning of an answer.
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return err
+		}
 		r.Body = &tapped{ReadCloser: r.Body, see: x.sent.write}
 		return nil
 	}

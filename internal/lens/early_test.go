@@ -1,0 +1,109 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lens
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// versionsOfHTTP are clients by what they know.
+var versionsOfHTTP = map[string]func(*rest.Config) (http.RoundTripper, error){"HTTP/1.1": onlyHTTP1, "HTTP/2": onlyHTTP2}
+
+func (s *stage) use(client func(*rest.Config) (http.RoundTripper, error)) {
+	s.Helper()
+	transport, err := client(s.lens.Config())
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.client = &http.Client{Transport: transport}
+}
+
+// An API server refuses what is too large for it without reading it. The client gets that answer, and not what the rest of the
+// body looks like as a request.
+func TestRefusedBeforeItIsRead(t *testing.T) {
+	t.Parallel()
+	server := secureServer(t, "", func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			fmt.Fprint(w, "too large")
+			return
+		}
+		fmt.Fprint(w, "next")
+	})
+	for name, client := range versionsOfHTTP {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, Options{Upstream: configOf(server)}, nil)
+			s.use(client)
+			for range 5 {
+				refused := s.request(http.MethodPost, "/api/v1/namespaces/b/configmaps", strings.Repeat("GET / HTTP/1.1\r\n\r\n", 1<<20), "Content-Type", "application/json")
+				if got := s.read(refused); refused.StatusCode != http.StatusRequestEntityTooLarge || got != "too large" {
+					t.Errorf("the answer is %s %q", refused.Status, got)
+				}
+				if got := s.read(s.request(http.MethodGet, "/next", "")); got != "next" {
+					t.Errorf("the next answer is %q", got)
+				}
+			}
+		})
+	}
+}
+
+// An application behind the API server may answer before it has the whole request.
+func TestAnswersWhileTheRequestIsSent(t *testing.T) {
+	t.Parallel()
+	server := secureServer(t, "", func(w http.ResponseWriter, r *http.Request) {
+		buffer := make([]byte, 100)
+		for {
+			n, err := r.Body.Read(buffer)
+			fmt.Fprintf(w, "%s!", buffer[:n])
+			w.(http.Flusher).Flush()
+			if err != nil {
+				return
+			}
+		}
+	})
+	for name, client := range versionsOfHTTP {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, Options{Upstream: configOf(server)}, nil)
+			s.use(client)
+			body, questions := io.Pipe()
+			sent := make(chan error, 1)
+			go func() {
+				_, err := questions.Write([]byte("one"))
+				sent <- err
+			}()
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.lens.Config().Host+"/api/v1/namespaces/b/services/c/proxy/echo", body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := s.client.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			answer := make([]byte, len("one!"))
+			if _, err := io.ReadFull(response.Body, answer); err != nil || string(answer) != "one!" {
+				t.Fatalf("the first answer is %q, %v", answer, err)
+			}
+			if err := <-sent; err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				_, err := questions.Write([]byte("two"))
+				sent <- err
+				questions.Close()
+			}()
+			if rest, err := io.ReadAll(response.Body); err != nil || !strings.HasPrefix(string(rest), "two!") {
+				t.Errorf("the second answer is %q, %v", rest, err)
+			}
+		})
+	}
+}
