@@ -84,7 +84,8 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 	// fleet slow. The number of workers bounds how many requests there are at a time.
 	restConfig.QPS = -1
 	restConfig.UserAgent = "opdock-manager"
-	paced := newPacedEvents()
+	grace := orDefault(o.GracefulShutdown, defaultGracefulShutdown)
+	paced := newPacedEvents(grace)
 	restConfig.Wrap(paced.wrap)
 	if o.Metrics.BindAddress == "" {
 		o.Metrics.BindAddress = "0"
@@ -113,7 +114,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 		LeaderElectionNamespace: o.LeaderElectionNamespace,
 		// Nothing is written after the manager has stopped, so the next leader need not wait for the lease to expire.
 		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       ptr.To(orDefault(o.GracefulShutdown, defaultGracefulShutdown)),
+		GracefulShutdownTimeout:       ptr.To(grace),
 		Controller: config.Controller{
 			// Several managers may live in one process, in tests above all.
 			SkipNameValidation: ptr.To(true),

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -33,26 +34,31 @@ type wire struct {
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mutex.Lock()
-	w.arrived[r.URL.Path] = append(w.arrived[r.URL.Path], time.Since(w.began))
-	w.underWay[r.URL.Path]++
+	w.arrived[strings.TrimPrefix(r.URL.Path, "/prefix")] = append(w.arrived[strings.TrimPrefix(r.URL.Path, "/prefix")], time.Since(w.began))
+	w.underWay[strings.TrimPrefix(r.URL.Path, "/prefix")]++
 	w.most = max(w.most, w.underWay[anEvent])
 	w.mutex.Unlock()
 	time.Sleep(w.takes)
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.underWay[r.URL.Path]--
+	w.underWay[strings.TrimPrefix(r.URL.Path, "/prefix")]--
 	return httptest.NewRecorder().Result(), nil
 }
 
 // paced runs a test in a time that stands still, with a client whose events are paced.
-func paced(t *testing.T, test func(t *testing.T, p *pacedEvents, w *wire, send func(method, path string))) {
+func paced(t *testing.T, test func(t *testing.T, p *pacedEvents, w *wire, send func(method, path string, body ...string))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{takes: 5 * time.Millisecond, began: time.Now(), arrived: map[string][]time.Duration{}, underWay: map[string]int{}}
-		p := newPacedEvents()
+		p := newPacedEvents(time.Minute)
 		transport := p.wrap(w)
-		test(t, p, w, func(method, path string) {
-			request := httptest.NewRequestWithContext(t.Context(), method, path, nil)
+		test(t, p, w, func(method, path string, body ...string) {
+			// Like client-go, which sets GetBody.
+			request, err := http.NewRequestWithContext(t.Context(), method, "https://server/prefix"+path, strings.NewReader(strings.Join(body, "")))
+			if err != nil {
+				t.Error(err)
+				return
+			}
 			if _, err := transport.RoundTrip(request); err != nil {
 				t.Error(err)
 			}
@@ -73,7 +79,7 @@ func (w *wire) within(limit time.Duration) (count int) {
 }
 
 func TestAnEventAtRestIsSentAtOnce(t *testing.T) {
-	paced(t, func(t *testing.T, _ *pacedEvents, w *wire, send func(method, path string)) {
+	paced(t, func(t *testing.T, _ *pacedEvents, w *wire, send func(method, path string, body ...string)) {
 		for range 3 * eventsBurst {
 			send(http.MethodPost, anEvent)
 		}
@@ -84,8 +90,8 @@ func TestAnEventAtRestIsSentAtOnce(t *testing.T) {
 }
 
 func TestEventsLetWritesPass(t *testing.T) {
-	paced(t, func(t *testing.T, _ *pacedEvents, w *wire, send func(method, path string)) {
-		const work, events = 4 * time.Second, 300
+	paced(t, func(t *testing.T, _ *pacedEvents, w *wire, send func(method, path string, body ...string)) {
+		const work, events = 4 * time.Second, 150
 		var all sync.WaitGroup
 		for range events {
 			all.Go(func() { send(http.MethodPost, anEvent) })
@@ -100,15 +106,62 @@ func TestEventsLetWritesPass(t *testing.T) {
 		if got := w.within(work + atRest + events*w.takes); got != events {
 			t.Errorf("%d of %d events were sent as soon as there was nothing else to write", got, events)
 		}
-		if w.most != 1 {
-			t.Errorf("%d events were sent at a time", w.most)
+		if w.most != eventsAtOnce {
+			t.Errorf("%d events were sent at a time, want %d", w.most, eventsAtOnce)
+		}
+	})
+}
+
+func TestWarningsAreNotDelayed(t *testing.T) {
+	paced(t, func(t *testing.T, _ *pacedEvents, w *wire, send func(method, path string, body ...string)) {
+		for range eventsBurst {
+			send(http.MethodPost, anEvent)
+		}
+		before := len(w.arrived[anEvent])
+		send(http.MethodPatch, aService)
+		began := time.Since(w.began)
+		send(http.MethodPost, anEvent, `{"type":"Warning"}`)
+		if at := w.arrived[anEvent][before]; at != began {
+			t.Errorf("the warning was sent %s late", at-began)
+		}
+	})
+}
+
+func TestOneEventThatHangsDoesNotHoldUpTheOthers(t *testing.T) {
+	paced(t, func(t *testing.T, p *pacedEvents, w *wire, send func(method, path string, body ...string)) {
+		hanging, err := p.await(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hanging()
+		send(http.MethodPost, anEvent)
+		if got := w.within(time.Second); got != 1 {
+			t.Errorf("%d events were sent beside one that hangs", got)
+		}
+	})
+}
+
+// A repetition of an event is a patch of it, so it must not come before it.
+func TestARepetitionComesAfterItsEvent(t *testing.T) {
+	paced(t, func(t *testing.T, _ *pacedEvents, w *wire, send func(method, path string, body ...string)) {
+		for range eventsBurst {
+			send(http.MethodPost, anEvent)
+		}
+		send(http.MethodPatch, aService)
+		var both sync.WaitGroup
+		both.Go(func() { send(http.MethodPost, anEvent) })
+		synctest.Wait()
+		both.Go(func() { send(http.MethodPatch, anEvent+"/web") })
+		both.Wait()
+		if first, again := w.arrived[anEvent][eventsBurst], w.arrived[anEvent+"/web"][0]; again < first {
+			t.Errorf("the repetition was sent at %s, and its event at %s", again, first)
 		}
 	})
 }
 
 func TestAnEventIsNotDelayedForEver(t *testing.T) {
-	paced(t, func(t *testing.T, _ *pacedEvents, w *wire, send func(method, path string)) {
-		const events = 1000
+	paced(t, func(t *testing.T, _ *pacedEvents, w *wire, send func(method, path string, body ...string)) {
+		const events = mostWaiting
 		var all sync.WaitGroup
 		for range events {
 			all.Go(func() { send(http.MethodPost, anEvent) })
@@ -123,8 +176,25 @@ func TestAnEventIsNotDelayedForEver(t *testing.T) {
 	})
 }
 
+func TestOnlySomeEventsWait(t *testing.T) {
+	paced(t, func(t *testing.T, _ *pacedEvents, w *wire, send func(method, path string, body ...string)) {
+		const events, work = 5 * mostWaiting, 2 * time.Second
+		var all sync.WaitGroup
+		for range events {
+			all.Go(func() { send(http.MethodPost, anEvent) })
+		}
+		for time.Since(w.began) < work {
+			send(http.MethodPatch, aService)
+		}
+		if got, least := w.within(work), events-mostWaiting; got < least || got == events {
+			t.Errorf("%d of %d events were sent beside other writes, want at least %d", got, events, least)
+		}
+		all.Wait()
+	})
+}
+
 func TestReadsAndLeasesAreNoWork(t *testing.T) {
-	paced(t, func(t *testing.T, _ *pacedEvents, w *wire, send func(method, path string)) {
+	paced(t, func(t *testing.T, _ *pacedEvents, w *wire, send func(method, path string, body ...string)) {
 		for range 2 * eventsBurst {
 			send(http.MethodGet, aService)
 			send(http.MethodPut, aLease)
@@ -137,7 +207,7 @@ func TestReadsAndLeasesAreNoWork(t *testing.T) {
 }
 
 func TestEventsAreSentWhenTheManagerStops(t *testing.T) {
-	paced(t, func(t *testing.T, p *pacedEvents, w *wire, send func(method, path string)) {
+	paced(t, func(t *testing.T, p *pacedEvents, w *wire, send func(method, path string, body ...string)) {
 		const events = 100
 		send(http.MethodPatch, aService)
 		for range events {
@@ -159,7 +229,7 @@ func TestEventsAreSentWhenTheManagerStops(t *testing.T) {
 }
 
 func TestAnEventThatIsCanceledLetsTheNextPass(t *testing.T) {
-	paced(t, func(t *testing.T, p *pacedEvents, w *wire, send func(method, path string)) {
+	paced(t, func(t *testing.T, p *pacedEvents, w *wire, send func(method, path string, body ...string)) {
 		for range eventsBurst {
 			send(http.MethodPost, anEvent)
 		}

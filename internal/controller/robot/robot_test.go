@@ -153,9 +153,12 @@ func TestSamplesBecomeReady(t *testing.T) {
 				t.Errorf("%s: image is %q", file, container.Image)
 			}
 		}
-		if got := notes(t, c, made, flow.ReasonSynced); len(got) != 1 || got[0] != "Created Deployment "+want.deployment {
-			t.Errorf("%s: events are %q", file, got)
-		}
+		testenv.Await(t, func() string {
+			if got := notes(t, c, made, flow.ReasonSynced); len(got) != 1 || got[0] != "Created Deployment "+want.deployment {
+				return fmt.Sprintf("%s: events are %q", file, got)
+			}
+			return ""
+		})
 	}
 }
 
