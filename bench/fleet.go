@@ -61,7 +61,14 @@ func raceFloor(app application) func(context.Context, *raced, *cluster.Cluster, 
 		if _, err := createWithoutManager(ctx, fleetClient, app, 1, warmUp); err != nil {
 			return err
 		}
-		return r.timed(ctx, c, func() (time.Duration, error) { return createWithoutManager(ctx, fleetClient, app, size, appName) })
+		err = r.timed(ctx, c, func() (time.Duration, error) { return createWithoutManager(ctx, fleetClient, app, size, appName) })
+		if err != nil {
+			return err
+		}
+		if err := pause(ctx, restInterval); err != nil { // like metricsAtRest
+			return err
+		}
+		return r.countServer(ctx, c)
 	}
 }
 
@@ -96,16 +103,31 @@ func (r *raced) controlled(ctx context.Context, e environment, c *cluster.Cluste
 		if err != nil {
 			return err
 		}
-		if err := r.timed(ctx, c, func() (time.Duration, error) { return create(ctx, size, appName) }); err != nil {
+		var (
+			ready counts
+			since time.Time
+		)
+		err = r.timed(ctx, c, func() (time.Duration, error) {
+			took, err := create(ctx, size, appName)
+			if err != nil {
+				return took, err
+			}
+			since = time.Now()
+			ready, err = f.metrics(ctx)
+			return took, err
+		})
+		if err != nil {
 			return err
 		}
-		ready := time.Now()
 		after, ago, err := f.metricsAtRest(ctx)
 		if err != nil {
 			return err
 		}
-		r.late = max(0, time.Since(ready)-ago)
-		r.cpu, r.writes = after.cpu-before.cpu, (after.writes-before.writes)/float64(size)
+		if err := r.countServer(ctx, c); err != nil {
+			return err
+		}
+		r.late = max(0, time.Since(since)-ago)
+		r.cpu, r.writes, r.lateWrites = after.cpu-before.cpu, (after.writes-before.writes)/float64(size), after.writes-ready.writes
 		r.resident, err = residentAfter(ctx, f.pid())
 		return err
 	})
@@ -122,7 +144,7 @@ func fleetGoals(races []results) (goals []goal) {
 		writes := r.of(fleetRacer, writesOf)
 		goals = append(goals,
 			goal{fmt.Sprintf("%d AppServices until Ready, against a plain client", r.size), "at most 1.10 ×", times(against), against <= 1.10},
-			goal{fmt.Sprintf("writes of the manager per AppService until Ready, with %d", r.size), "at most 5", fmt.Sprintf("%.2f", writes), writes <= 5})
+			goal{fmt.Sprintf("writes of the manager per AppService, with %d", r.size), "at most 5", fmt.Sprintf("%.2f", writes), writes <= 5})
 	}
 	return goals
 }
@@ -134,18 +156,19 @@ func writeFleet(p printer, races []results) {
 	p("with %d workers and the manager's client settings. Before the clock starts, each contender has handled one", manager.DefaultConcurrency)
 	p("AppService, and the control plane is at rest. Each run has a new cluster on the same machine. The contenders took")
 	p("turns, in more rounds if a run is short. The table shows medians; the ratio is the median of the ratios in each round.")
-	p("CPU time and writes of the manager include what it does after that: events wait while it has much else to write. The last")
-	p("one was sent %s after the last AppService was ready.\n", lateness(races))
+	p("CPU times and writes count until everything is at rest, and not only until the last AppService is ready: the manager delays")
+	p("events while it has much else to write. %s\n", lateness(races))
 	writeRaces(p, races, floorRacer)
 }
 
-// lateness returns how long after the applications the last event was sent, for each number of them.
+// lateness returns what the manager wrote after the applications were ready, for each number of them.
 func lateness(races []results) string {
 	texts := make([]string, len(races))
 	for i, r := range races {
-		texts[i] = fmt.Sprintf("%.1f s (%d)", r.of(fleetRacer, lateOf), r.size)
+		texts[i] = fmt.Sprintf("%.0f of its %.0f writes came after the last of %d AppServices was ready, within %.1f s",
+			r.of(fleetRacer, lateWritesOf), r.of(fleetRacer, writesOf)*float64(r.size), r.size, r.of(fleetRacer, lateOf))
 	}
-	return strings.Join(texts, ", ")
+	return strings.Join(texts, "; ") + "."
 }
 
 // published is how long the API server may take to publish new kinds after it established them. Without this pause,

@@ -198,8 +198,7 @@ func (f *fleet) metrics(ctx context.Context) (counts, error) {
 	}, nil
 }
 
-// metricsAtRest waits until the manager sends no more requests, such as those for events, which wait while it has much else
-// to write. It also returns how long ago the last one was sent.
+// metricsAtRest waits until the manager sends no more writes, such as events, which wait while it has much else to write. It also returns how long ago the last one was sent.
 func (f *fleet) metricsAtRest(ctx context.Context) (last counts, ago time.Duration, err error) {
 	since := time.Now()
 	for time.Since(since) < restInterval {

@@ -29,13 +29,16 @@ type raced struct {
 	profiles string // the prefix of the files for profiles; empty: none
 	profiled string // where the manager serves profiles; empty: nowhere
 
-	took   time.Duration // from the first request until all are ready
-	server time.Duration // CPU time of the control plane in that time, with all its controllers
+	took time.Duration // from the first request until all are ready
+	// serverBefore and server are the CPU time of the control plane, with all its controllers: until the clock starts, and
+	// after that until it is at rest.
+	serverBefore, server time.Duration
 	// These fields describe the controller process, if there is one: how long after that time it sent its last write, its
-	// CPU time until then, resident bytes at the end and at the peak, and write requests per application.
-	late, cpu      time.Duration
-	resident, peak uint64
-	writes         float64
+	// CPU time until then, resident bytes at the end and at the peak, and write requests per application, of which
+	// lateWrites came after that time.
+	late, cpu          time.Duration
+	resident, peak     uint64
+	writes, lateWrites float64
 }
 
 // results holds the runs of each racer for one number of applications, in the order of the racers.
@@ -72,8 +75,8 @@ func race(ctx context.Context, e environment, size, rounds int, racers []racer) 
 
 // timed runs do, and measures its duration and the CPU time of the control plane.
 func (r *raced) timed(ctx context.Context, c *cluster.Cluster, do func() (time.Duration, error)) error {
-	before, err := serverAtRest(ctx, c)
-	if err != nil {
+	var err error
+	if r.serverBefore, err = serverAtRest(ctx, c); err != nil {
 		return err
 	}
 	profiled := r.profile(ctx, c)
@@ -83,8 +86,13 @@ func (r *raced) timed(ctx context.Context, c *cluster.Cluster, do func() (time.D
 	if err := profiled(); err != nil {
 		return err
 	}
-	after, err := serverCPU(ctx, c)
-	r.server = after - before
+	return r.countServer(ctx, c)
+}
+
+// countServer measures the CPU time that the control plane has used since the clock started.
+func (r *raced) countServer(ctx context.Context, c *cluster.Cluster) error {
+	now, err := serverCPU(ctx, c)
+	r.server = now - r.serverBefore
 	return err
 }
 
@@ -174,6 +182,7 @@ func cpuOfRace(r raced) float64    { return r.cpu.Seconds() }
 func residentOf(r raced) float64   { return float64(r.resident) / 1e6 }
 func peakMemoryOf(r raced) float64 { return float64(r.peak) / 1e6 }
 func lateOf(r raced) float64       { return r.late.Seconds() }
+func lateWritesOf(r raced) float64 { return r.lateWrites }
 func writesOf(r raced) float64     { return r.writes }
 
 // writeRaces writes a table of all races, with the time of each racer against the base.

@@ -42,8 +42,12 @@ func TestRefusedBeforeItIsRead(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, Options{Upstream: configOf(server)}, nil)
 			s.use(client)
-			for range 5 {
-				refused := s.request(http.MethodPost, "/api/v1/namespaces/b/configmaps", strings.Repeat("GET / HTTP/1.1\r\n\r\n", 1<<20), "Content-Type", "application/json")
+			large, small := strings.Repeat("GET / HTTP/1.1\r\n\r\n", 1<<20), strings.Repeat("GET / HTTP/1.1\r\n\r\n", 1<<10)
+			for _, body := range []io.Reader{
+				strings.NewReader(large), strings.NewReader(large),
+				io.MultiReader(strings.NewReader(small)), io.MultiReader(strings.NewReader(large)), // of unknown length
+			} {
+				refused := s.send(http.MethodPost, "/api/v1/namespaces/b/configmaps", body, "Content-Type", "application/json")
 				if got := s.read(refused); refused.StatusCode != http.StatusRequestEntityTooLarge || got != "too large" {
 					t.Errorf("the answer is %s %q", refused.Status, got)
 				}

@@ -165,6 +165,10 @@ func (x *exchange) readAhead(w http.ResponseWriter, r *http.Request) error {
 		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return err
 		}
+		if r.ProtoMajor == 1 {
+			// If the answer ends first, the rest of the body must not be read as the next request.
+			w.Header().Set("Connection", "close")
+		}
 		r.Body = &tapped{ReadCloser: r.Body, see: x.sent.write}
 		return nil
 	}

@@ -123,8 +123,8 @@ func Start(ctx context.Context, o Options) (*Lens, error) {
 }
 
 // protocols returns the protocols that the lens offers, the preferred one first. Clients that know both get HTTP/1.1, because it
-// takes the lens a sixth less CPU time. It takes more for a client with more than 25 requests at a time, because client-go keeps
-// no more connections open, but not longer. With Faults they get HTTP/2, as from the API server: an answer that does not arrive then
+// takes the lens a sixth less CPU time. client-go keeps at most 25 idle connections: a client with more requests at a time costs
+// the lens more CPU time, but its requests do not take longer. With Faults they get HTTP/2, as from the API server: an answer that does not arrive then
 // does not end a connection, after which clients repeat some requests by themselves.
 func protocols(disturbed bool) []string {
 	if disturbed {

@@ -52,7 +52,12 @@ type reply struct{ *http.Response }
 
 func (s *stage) request(method, path, body string, header ...string) reply {
 	s.Helper()
-	request, err := http.NewRequestWithContext(s.Context(), method, s.lens.Config().Host+path, strings.NewReader(body))
+	return s.send(method, path, strings.NewReader(body), header...)
+}
+
+func (s *stage) send(method, path string, body io.Reader, header ...string) reply {
+	s.Helper()
+	request, err := http.NewRequestWithContext(s.Context(), method, s.lens.Config().Host+path, body)
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +23,8 @@ const (
 	eventsAtOnce = 4
 	// atRest is how long the manager has sent no other write when it is at rest. Then all events are sent.
 	atRest = 250 * time.Millisecond
-	// maxEventDelay limits how late an event can be, and mostWaiting how many wait, because each takes some memory.
+	// maxEventDelay limits how long an event waits, and mostWaiting how many wait, because each takes some memory. If there are
+	// more, the oldest are sent.
 	maxEventDelay, mostWaiting = 30 * time.Second, 200
 	// lastEvents limits how long the manager takes to send the waiting events when it stops.
 	lastEvents = 2 * time.Second
@@ -46,14 +48,21 @@ type pacedEvents struct {
 	mutex   sync.Mutex
 	writing int       // writes in progress
 	wrote   time.Time // when the last one began or ended
-	waiting int       // events that wait
+	// creating are the new events that have not been answered.
+	creating map[*newEvent]bool
+}
+
+// newEvent is an event that is being created.
+type newEvent struct {
+	content []byte
+	sent    chan struct{} // closed when it is there
 }
 
 // newPacedEvents returns the pace of a manager that may take as long as grace to stop.
 func newPacedEvents(grace time.Duration) *pacedEvents {
 	return &pacedEvents{
 		limiter: rate.NewLimiter(eventsPerSecond, eventsBurst), turn: make(chan struct{}, 1), sending: make(chan struct{}, eventsAtOnce),
-		stopping: make(chan struct{}), grace: grace,
+		stopping: make(chan struct{}), grace: grace, creating: map[*newEvent]bool{},
 	}
 }
 
@@ -68,45 +77,65 @@ type pacedTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *pacedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	switch {
-	case r.Method == http.MethodGet:
-	case isEvent(r):
-		if isWarning(r) {
-			break
+	done, err := t.paced.begin(r)
+	if err != nil {
+		if r.Body != nil {
+			r.Body.Close()
 		}
-		done, err := t.paced.await(r.Context())
-		if err != nil {
-			if r.Body != nil {
-				r.Body.Close()
-			}
-			return nil, err
-		}
-		defer done()
-	case !isLease(r):
-		t.paced.count(1)
-		defer t.paced.count(-1)
+		return nil, err
 	}
+	defer done()
 	return t.next.RoundTrip(r)
+}
+
+// begin returns when a request may be sent. The caller calls done after that.
+func (p *pacedEvents) begin(r *http.Request) (done func(), err error) {
+	switch {
+	case r.Method == http.MethodGet || isLease(r):
+		return func() {}, nil
+	case !isEvent(r):
+		p.count(1)
+		return func() { p.count(-1) }, nil
+	case r.Method != http.MethodPost:
+		return func() {}, p.awaitEvent(r)
+	}
+	content := contentOf(r)
+	if bytes.Contains(content, []byte("Warning")) { // the type of the event, or another word in it
+		return func() {}, nil
+	}
+	event := p.expect(content)
+	sent, err := p.await(r.Context())
+	if err != nil {
+		p.sent(event)
+		return nil, err
+	}
+	return func() {
+		sent()
+		p.sent(event)
+	}, nil
 }
 
 // WrappedRoundTripper implements net.RoundTripperWrapper, so that the connections below can be closed.
 func (t *pacedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// isEvent reports whether a request writes an event: a new one, or how often one has happened again.
+// isEvent reports whether a request creates an event, or patches it because the same has happened again.
 func isEvent(r *http.Request) bool { return strings.Contains(r.URL.Path, "/apis/events.k8s.io/") }
 
-// isWarning reports whether an event may be a warning: all of them contain the word, in each encoding.
-func isWarning(r *http.Request) bool {
+// contentOf returns the body of a request that can be read twice, as client-go's can.
+func contentOf(r *http.Request) []byte {
 	if r.GetBody == nil {
-		return false
+		return nil
 	}
 	body, err := r.GetBody()
 	if err != nil {
-		return false
+		return nil
 	}
 	defer body.Close()
-	data, err := io.ReadAll(body)
-	return err == nil && bytes.Contains(data, []byte("Warning"))
+	content, err := io.ReadAll(body)
+	if err != nil {
+		return nil
+	}
+	return content
 }
 
 // isLease reports whether a request is for leader election, which is not work.
@@ -125,7 +154,7 @@ func (p *pacedEvents) untilRest() time.Duration {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	switch {
-	case p.waiting > mostWaiting:
+	case len(p.creating) > mostWaiting:
 		return 0
 	case p.writing > 0:
 		return atRest
@@ -136,8 +165,6 @@ func (p *pacedEvents) untilRest() time.Duration {
 // await returns when an event may be sent. The caller calls done after that.
 func (p *pacedEvents) await(ctx context.Context) (done func(), err error) {
 	due := time.Now().Add(maxEventDelay)
-	p.wait(1)
-	defer p.wait(-1)
 	if err := take(ctx, p.turn); err != nil {
 		return nil, err
 	}
@@ -145,18 +172,46 @@ func (p *pacedEvents) await(ctx context.Context) (done func(), err error) {
 	if err := p.pause(ctx, due); err != nil {
 		return nil, err
 	}
-	// This keeps the turn, so the order of events is kept.
 	if err := take(ctx, p.sending); err != nil {
 		return nil, err
 	}
 	return func() { <-p.sending }, nil
 }
 
-// wait changes the number of waiting events.
-func (p *pacedEvents) wait(change int) {
+func (p *pacedEvents) expect(content []byte) *newEvent {
+	event := &newEvent{content, make(chan struct{})}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.waiting += change
+	p.creating[event] = true
+	return event
+}
+
+func (p *pacedEvents) sent(event *newEvent) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	delete(p.creating, event)
+	close(event.sent)
+}
+
+// awaitEvent returns when the event that a request patches has been created. Without it, the patch would fail.
+func (p *pacedEvents) awaitEvent(r *http.Request) error {
+	name := []byte(path.Base(r.URL.Path))
+	p.mutex.Lock()
+	var before []*newEvent
+	for event := range p.creating {
+		if bytes.Contains(event.content, name) {
+			before = append(before, event)
+		}
+	}
+	p.mutex.Unlock()
+	for _, event := range before {
+		select {
+		case <-event.sent:
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+	}
+	return nil
 }
 
 func take(ctx context.Context, place chan<- struct{}) error {
@@ -211,5 +266,5 @@ func (p *pacedEvents) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection makes this run also without being the leader, so that it has begun when the first event is recorded.
+// NeedLeaderElection makes the manager stop this before the controllers, and wait for it.
 func (p *pacedEvents) NeedLeaderElection() bool { return false }
