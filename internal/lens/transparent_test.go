@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
 	"k8s.io/client-go/rest"
 
 	"github.com/opdock/opdock/internal/testenv"
@@ -191,7 +190,9 @@ func onlyHTTP2(config *rest.Config) (http.RoundTripper, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rest.HTTPWrappersForConfig(config, &http2.Transport{TLSClientConfig: certificates})
+	protocols := new(http.Protocols)
+	protocols.SetHTTP2(true)
+	return rest.HTTPWrappersForConfig(config, &http.Transport{TLSClientConfig: certificates, Protocols: protocols})
 }
 
 // The API server goes away while a watch is open, and comes back: the same client goes on through the same lens.
