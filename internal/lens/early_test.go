@@ -51,6 +51,9 @@ func TestRefusedBeforeItIsRead(t *testing.T) {
 				if got := s.read(refused); refused.StatusCode != http.StatusRequestEntityTooLarge || got != "too large" {
 					t.Errorf("the answer is %s %q", refused.Status, got)
 				}
+				if refused.ProtoMajor == 1 && !refused.Close {
+					t.Error("the connection stays open, with the rest of the body in it")
+				}
 				if got := s.read(s.request(http.MethodGet, "/next", "")); got != "next" {
 					t.Errorf("the next answer is %q", got)
 				}

@@ -33,15 +33,16 @@ type wire struct {
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	path := strings.TrimPrefix(r.URL.Path, "/prefix")
 	w.mutex.Lock()
-	w.arrived[strings.TrimPrefix(r.URL.Path, "/prefix")] = append(w.arrived[strings.TrimPrefix(r.URL.Path, "/prefix")], time.Since(w.began))
-	w.underWay[strings.TrimPrefix(r.URL.Path, "/prefix")]++
+	w.arrived[path] = append(w.arrived[path], time.Since(w.began))
+	w.underWay[path]++
 	w.most = max(w.most, w.underWay[anEvent])
 	w.mutex.Unlock()
-	time.Sleep(w.takes)
+	time.Sleep(w.takes) // in the time of synctest, which takes none
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.underWay[strings.TrimPrefix(r.URL.Path, "/prefix")]--
+	w.underWay[path]--
 	return httptest.NewRecorder().Result(), nil
 }
 
@@ -66,6 +67,15 @@ func (s *scene) send(method, path string, body ...string) {
 	if err := s.sendWithin(s.Context(), method, path, body...); err != nil {
 		s.Error(err)
 	}
+}
+
+// becomeBusy sends the events that are not delayed, and a write. All events after that are delayed.
+func (s *scene) becomeBusy() {
+	s.Helper()
+	for range eventsBurst {
+		s.send(http.MethodPost, anEvent)
+	}
+	s.send(http.MethodPatch, aService)
 }
 
 func (s *scene) sendWithin(ctx context.Context, method, path string, body ...string) error {
@@ -129,11 +139,8 @@ func TestEventsLetWritesPass(t *testing.T) {
 
 func TestWarningsAreNotDelayed(t *testing.T) {
 	paced(t, func(s *scene) {
-		for range eventsBurst {
-			s.send(http.MethodPost, anEvent)
-		}
+		s.becomeBusy()
 		before := len(s.wire.arrived[anEvent])
-		s.send(http.MethodPatch, aService)
 		began := time.Since(s.wire.began)
 		s.send(http.MethodPost, anEvent, `{"type":"Warning"}`)
 		if at := s.wire.arrived[anEvent][before]; at != began {
@@ -159,10 +166,7 @@ func TestOneEventThatHangsDoesNotHoldUpTheOthers(t *testing.T) {
 // A repetition of an event is a patch of it, so it must not come before it.
 func TestARepetitionComesAfterItsEvent(t *testing.T) {
 	paced(t, func(s *scene) {
-		for range eventsBurst {
-			s.send(http.MethodPost, anEvent)
-		}
-		s.send(http.MethodPatch, aService)
+		s.becomeBusy()
 		var both sync.WaitGroup
 		both.Go(func() { s.send(http.MethodPost, anEvent, `{"metadata":{"name":"web.1"}}`) })
 		synctest.Wait()
@@ -250,10 +254,7 @@ func TestEventsAreSentWhenTheManagerStops(t *testing.T) {
 
 func TestAnEventThatIsCanceledLetsTheNextPass(t *testing.T) {
 	paced(t, func(s *scene) {
-		for range eventsBurst {
-			s.send(http.MethodPost, anEvent)
-		}
-		s.send(http.MethodPatch, aService)
+		s.becomeBusy()
 		ctx, cancel := context.WithTimeout(s.Context(), atRest/2)
 		defer cancel()
 		if err := s.sendWithin(ctx, http.MethodPost, anEvent); !errors.Is(err, context.DeadlineExceeded) {

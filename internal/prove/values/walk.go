@@ -287,7 +287,8 @@ func isContainer(schema *props) bool {
 	return kind == "object" || kind == "map" || kind == "array"
 }
 
-// filled returns a copy of a block for each value of a candidate inside it. The length is that of the path of the block.
+// filled returns copies of a block, one with each value that the candidate proposes for a property of the block. length is the
+// number of steps in the path of the block.
 func filled(block any, length int, c candidate) (blocks []any) {
 	for _, value := range c.alternatives {
 		if value == nil {
