@@ -123,10 +123,10 @@ func (r *raced) controlled(ctx context.Context, e environment, c *cluster.Cluste
 		if err != nil {
 			return err
 		}
+		r.late = max(0, time.Since(since)-ago)
 		if err := r.countServer(ctx, c); err != nil {
 			return err
 		}
-		r.late = max(0, time.Since(since)-ago)
 		r.cpu, r.writes, r.lateWrites = after.cpu-before.cpu, (after.writes-before.writes)/float64(size), after.writes-ready.writes
 		r.resident, err = residentAfter(ctx, f.pid())
 		return err
@@ -165,7 +165,7 @@ func writeFleet(p printer, races []results) {
 func lateness(races []results) string {
 	texts := make([]string, len(races))
 	for i, r := range races {
-		texts[i] = fmt.Sprintf("%.0f of its %.0f writes came after the last of %d AppServices was ready, within %.1f s",
+		texts[i] = fmt.Sprintf("%.0f of the %.0f writes of the fleet's manager came after the last of %d applications was ready, within %.1f s",
 			r.of(fleetRacer, lateWritesOf), r.of(fleetRacer, writesOf)*float64(r.size), r.size, r.of(fleetRacer, lateOf))
 	}
 	return strings.Join(texts, "; ") + "."

@@ -198,7 +198,8 @@ func (f *fleet) metrics(ctx context.Context) (counts, error) {
 	}, nil
 }
 
-// metricsAtRest waits until the manager sends no more writes, such as events, which wait while it has much else to write. It also returns how long ago the last one was sent.
+// metricsAtRest waits until the manager sends no more writes, such as events, which wait while it has much else to write. It
+// also returns how long ago the last one was sent.
 func (f *fleet) metricsAtRest(ctx context.Context) (last counts, ago time.Duration, err error) {
 	since := time.Now()
 	for time.Since(since) < restInterval {
@@ -210,7 +211,7 @@ func (f *fleet) metricsAtRest(ctx context.Context) (last counts, ago time.Durati
 			last, since = now, time.Now()
 		}
 		last.cpu = now.cpu
-		if err := pause(ctx, restInterval/10); err != nil {
+		if err := pause(ctx, restInterval/4); err != nil {
 			return last, 0, err
 		}
 	}

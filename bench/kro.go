@@ -76,7 +76,7 @@ func kroSection(ctx context.Context, e environment) (string, error) {
 		p("of kro %s, which is built from its Go module. Both write the same fields and are ready when the Deployment is available. \"kro,", k.version)
 		p("default\" runs with the arguments of its chart; \"kro, tuned\" has 16 workers and no rate limits. The fleet runs as")
 		p("installed. Neither elects a leader. As above, the contenders took turns in %d rounds, and each run has a new cluster. Each contender has", e.fleetRuns)
-		p("handled one application before the clock starts. %s\n", lateness(races))
+		p("handled one application before the clock starts. CPU times and writes count until everything is at rest. %s\n", lateness(races))
 		writeRaces(p, races, fleetRacer)
 	}, kroGoals(races)), nil
 }

@@ -55,7 +55,7 @@ func measureLensFleet(ctx context.Context, e environment, programs string) (f le
 		}},
 		{throughRacer, func(ctx context.Context, r *raced, c *cluster.Cluster, size int) error {
 			recording := filepath.Join(e.work, "fleet.jsonl")
-			through := []string{filepath.Join(programs, "opdock"), "trace", "--quiet", "--as", "admin", "--kubeconfig", c.Kubeconfig(), "--save", recording, "--"}
+			through := []string{filepath.Join(programs, "opdock"), "trace", "--quiet", "--as", "admin", "--name", c.Name(), "--save", recording, "--"}
 			var use lensUse
 			err := raceLens(ctx, e, r, c, size, filepath.Join(programs, "manager"), through, &use)
 			if err != nil {

@@ -66,7 +66,9 @@ func (s *Session) throughLens(ctx context.Context, kubeconfig []byte) ([]byte, e
 	if err != nil {
 		return nil, fmt.Errorf("reading the operator's kubeconfig: %w", err)
 	}
-	proxy, err := lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: config, User: userOf(s.manifests.identity), Namespace: namespace})
+	proxy, err := lens.Start(context.WithoutCancel(ctx), lens.Options{
+		Upstream: config, Near: s.Cluster.CallsBack, User: userOf(s.manifests.identity), Namespace: namespace,
+	})
 	if err != nil {
 		return nil, err
 	}

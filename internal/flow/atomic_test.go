@@ -17,7 +17,7 @@ import (
 	collectorv1 "github.com/opdock/opdock/api/collector/v1"
 )
 
-// versions of the kinds in atomicFields.
+// versions of the kinds in atomicFields, and of AppService.
 var versions = map[string]string{
 	"Deployment": "apps/v1", "Service": "v1", "Ingress": "networking.k8s.io/v1", "HorizontalPodAutoscaler": "autoscaling/v2",
 	"NetworkPolicy": "networking.k8s.io/v1", "PodDisruptionBudget": "policy/v1", "Collector": "collector.ip/v1", "AppService": "app.example.com/v1",

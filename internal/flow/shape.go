@@ -20,8 +20,8 @@ import (
 type shapes struct {
 	once sync.Once
 	// converters returns those that know types, from the best to one that knows none and treats every list as atomic. The
-	// first call reads the schemas of all kinds of Kubernetes, which takes time and some MB. So it is only called if there is
-	// drift, or for a field that is not in atomicFields.
+	// first call reads the schemas of all kinds of Kubernetes, which takes time and some MB. It is not called for children that
+	// are as they should be and have only fields in atomicFields.
 	converters func() []managedfields.TypeConverter
 
 	mutex sync.Mutex

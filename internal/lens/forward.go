@@ -27,40 +27,41 @@ import (
 // upstream is an API server and how to reach it as an identity.
 type upstream struct {
 	base *url.URL
-	// streams shares connections between requests; upgrades needs HTTP/1.1.
-	streams, upgrades http.RoundTripper
-	impersonates      bool
-	user              string // the name of the identity; empty if it is unknown
+	// shared sends many requests at a time over one connection, and alone only one, with HTTP/1.1.
+	shared, alone http.RoundTripper
+	isNear        bool
+	impersonates  bool
+	user          string // the name of the identity; empty if it is unknown
 	// anonymous is the same API server without the identity, for clients that have a token of their own.
 	anonymous *upstream
 }
 
-func newUpstream(config *rest.Config) (*upstream, error) {
+func newUpstream(config *rest.Config, isNear bool) (*upstream, error) {
 	config = rest.CopyConfig(config)
 	// The client's own Accept-Encoding decides. Bodies are passed on as they come.
 	config.DisableCompression = true
 	config.Timeout = 0
-	u, err := connect(config)
+	u, err := connect(config, isNear)
 	if err != nil {
 		return nil, err
 	}
-	u.anonymous, err = connect(rest.AnonymousClientConfig(config))
+	u.anonymous, err = connect(rest.AnonymousClientConfig(config), isNear)
 	return u, err
 }
 
 // connect prepares connections to an API server, as the identity of a configuration.
-func connect(config *rest.Config) (*upstream, error) {
+func connect(config *rest.Config, isNear bool) (*upstream, error) {
 	base, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the API server is invalid: %w", err)
 	}
-	u := &upstream{base: base, impersonates: config.Impersonate.UserName != ""}
-	if u.streams, err = rest.TransportFor(config); err != nil {
+	u := &upstream{base: base, isNear: isNear, impersonates: config.Impersonate.UserName != ""}
+	if u.shared, err = rest.TransportFor(config); err != nil {
 		return nil, fmt.Errorf("connecting the lens to the API server: %w", err)
 	}
 	old := rest.CopyConfig(config)
 	old.NextProtos = []string{"http/1.1"}
-	if u.upgrades, err = rest.TransportFor(old); err != nil {
+	if u.alone, err = rest.TransportFor(old); err != nil {
 		return nil, fmt.Errorf("connecting the lens to the API server: %w", err)
 	}
 	return u, nil
@@ -68,11 +69,15 @@ func connect(config *rest.Config) (*upstream, error) {
 
 // RoundTrip implements http.RoundTripper.
 func (u *upstream) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Header.Get("Upgrade") != "" {
-		return u.upgrades.RoundTrip(r)
+	if r.Header.Get("Upgrade") != "" || u.isNear && 0 <= r.ContentLength && r.ContentLength <= maxAlone {
+		return u.alone.RoundTrip(r)
 	}
-	return u.streams.RoundTrip(r)
+	return u.shared.RoundTrip(r)
 }
+
+// maxAlone is the largest body that is sent to a near API server with HTTP/1.1, which takes both sides less CPU time than HTTP/2.
+// If the server closes the connection without reading a large body to its end, its answer may be lost.
+const maxAlone = 1 << 20
 
 // ServeHTTP implements http.Handler.
 func (l *Lens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -117,8 +122,9 @@ type exchange struct {
 	sent  *capture // the request's body
 	got   *capture // the answer's
 
-	contentType, compression string // of the answer
-	asOf                     string // the resource version that Faults set for a list; empty for the client's own
+	flushes                  time.Duration // how long a part of the answer may wait; negative: not at all
+	contentType, compression string        // of the answer
+	asOf                     string        // the resource version that Faults set for a list; empty for the client's own
 	requestType              string
 	upgraded                 bool // the answer was to switch protocols
 	keepsToken               bool // the client's own token goes to the API server
@@ -146,6 +152,7 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	// ReverseProxy flushes responses of unknown length, such as watches, after each read.
 	proxy := httputil.ReverseProxy{
+		FlushInterval:  x.flushes,
 		Rewrite:        func(p *httputil.ProxyRequest) { x.rewrite(p) },
 		Transport:      x.to,
 		ModifyResponse: func(response *http.Response) error { return x.answered(r.Context(), response) },
@@ -169,6 +176,7 @@ func (x *exchange) readAhead(w http.ResponseWriter, r *http.Request) error {
 			// If the answer ends first, the rest of the body must not be read as the next request.
 			w.Header().Set("Connection", "close")
 		}
+		x.flushes = -1 // A client may wait for an answer before it sends the rest.
 		r.Body = &tapped{ReadCloser: r.Body, see: x.sent.write}
 		return nil
 	}

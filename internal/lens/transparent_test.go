@@ -130,11 +130,8 @@ const added = `{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","m
 // A client with HTTP/2 has all of its watches in one connection. One of them that breaks off leaves the others alone.
 func TestBothVersionsOfHTTP(t *testing.T) {
 	t.Parallel()
-	next := make(chan string)
+	next, used := make(chan string), make(chan int, 1)
 	server := secureServer(t, "", func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor != 2 {
-			t.Errorf("the lens uses %s", r.Proto)
-		}
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("labelSelector") == "broken" {
 			fmt.Fprint(w, added)
@@ -142,6 +139,7 @@ func TestBothVersionsOfHTTP(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 		w.(http.Flusher).Flush()
+		used <- r.ProtoMajor
 		select {
 		case event := <-next:
 			fmt.Fprint(w, event)
@@ -151,15 +149,18 @@ func TestBothVersionsOfHTTP(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		client func(*rest.Config) (http.RoundTripper, error)
+		near   bool
 		faults Faults
-		want   int
+		// The versions between the client and the lens, and between the lens and the server.
+		want, wantUpstream int
 	}{
-		{"a client that knows both", rest.TransportFor, nil, 1},
-		{"a client that knows only HTTP/1.1", onlyHTTP1, nil, 1},
-		{"a client that knows only HTTP/2", onlyHTTP2, nil, 2},
-		{"a client that is disturbed", rest.TransportFor, &script{}, 2},
+		{"a client that knows both", rest.TransportFor, true, nil, 1, 1},
+		{"a client that knows only HTTP/1.1", onlyHTTP1, true, nil, 1, 1},
+		{"a client that knows only HTTP/2", onlyHTTP2, true, nil, 2, 1},
+		{"a client of a server elsewhere", rest.TransportFor, false, nil, 1, 2},
+		{"a client that is disturbed", rest.TransportFor, true, &script{}, 2, 2},
 	} {
-		s := newStage(t, Options{Upstream: configOf(server), Faults: test.faults}, nil)
+		s := newStage(t, Options{Upstream: configOf(server), Near: test.near, Faults: test.faults}, nil)
 		transport, err := test.client(s.lens.Config())
 		if err != nil {
 			t.Fatal(err)
@@ -168,6 +169,9 @@ func TestBothVersionsOfHTTP(t *testing.T) {
 		open := s.request(http.MethodGet, "/api/v1/configmaps?watch=true", "")
 		if open.ProtoMajor != test.want {
 			t.Errorf("%s: the lens answers with %s instead of HTTP/%d", test.name, open.Proto, test.want)
+		}
+		if got := <-used; got != test.wantUpstream {
+			t.Errorf("%s: the lens asks the server with HTTP/%d instead of HTTP/%d", test.name, got, test.wantUpstream)
 		}
 		broken := s.request(http.MethodGet, "/api/v1/configmaps?watch=true&labelSelector=broken", "")
 		if text, err := io.ReadAll(broken.Body); err == nil || string(text) != added {

@@ -19,13 +19,13 @@ import (
 const (
 	// eventsPerSecond and eventsBurst limit the events that are sent while the manager writes objects.
 	eventsPerSecond, eventsBurst = 5, 10
-	// eventsAtOnce is how many events are sent at the same time.
+	// eventsAtOnce is how many events are sent at the same time, without those that are overdue.
 	eventsAtOnce = 4
-	// atRest is how long the manager has sent no other write when it is at rest. Then all events are sent.
+	// The manager is at rest when it has sent no other write for this long. Then all events are sent.
 	atRest = 250 * time.Millisecond
 	// maxEventDelay limits how long an event waits, and mostWaiting how many wait, because each takes some memory. If there are
 	// more, the oldest are sent.
-	maxEventDelay, mostWaiting = 30 * time.Second, 200
+	maxEventDelay, mostWaiting = 30 * time.Second, 1000
 	// lastEvents limits how long the manager takes to send the waiting events when it stops.
 	lastEvents = 2 * time.Second
 )
@@ -33,7 +33,7 @@ const (
 // pacedEvents delays Kubernetes events while the manager has much else to write. client-go sends each event at once and
 // concurrently, and the API server's priority and fairness counts them like the manager's other requests. So when hundreds of
 // objects are created or changed together, their events would delay the work that they report. An event has the time at which
-// it happened, not the time at which it was sent. Warnings are not delayed.
+// it happened, not the time at which it was sent. Warnings and repetitions are not delayed.
 type pacedEvents struct {
 	limiter *rate.Limiter
 	// turn is held by the event that waits for time to pass. The others wait for their turn, in order.
@@ -46,6 +46,7 @@ type pacedEvents struct {
 	grace time.Duration
 
 	mutex   sync.Mutex
+	waiting int       // events that are not being sent yet
 	writing int       // writes in progress
 	wrote   time.Time // when the last one began or ended
 	// creating are the new events that have not been answered.
@@ -55,7 +56,7 @@ type pacedEvents struct {
 // newEvent is an event that is being created.
 type newEvent struct {
 	content []byte
-	sent    chan struct{} // closed when it is there
+	sent    chan struct{} // closed when the API server has answered, or the request has failed
 }
 
 // newPacedEvents returns the pace of a manager that may take as long as grace to stop.
@@ -100,7 +101,7 @@ func (p *pacedEvents) begin(r *http.Request) (done func(), err error) {
 		return func() {}, p.awaitEvent(r)
 	}
 	content := contentOf(r)
-	if bytes.Contains(content, []byte("Warning")) { // the type of the event, or another word in it
+	if isUrgent(content) {
 		return func() {}, nil
 	}
 	event := p.expect(content)
@@ -120,6 +121,12 @@ func (t *pacedTransport) WrappedRoundTripper() http.RoundTripper { return t.next
 
 // isEvent reports whether a request creates an event, or patches it because the same has happened again.
 func isEvent(r *http.Request) bool { return strings.Contains(r.URL.Path, "/apis/events.k8s.io/") }
+
+// isUrgent reports whether an event is a warning, or one that client-go sends while it holds a lock that all events need: the
+// repetition of an event that is gone. Either word may also be in its message, which does not matter.
+func isUrgent(content []byte) bool {
+	return bytes.Contains(content, []byte("Warning")) || bytes.Contains(content, []byte(`"series"`))
+}
 
 // contentOf returns the body of a request that can be read twice, as client-go's can.
 func contentOf(r *http.Request) []byte {
@@ -149,14 +156,18 @@ func (p *pacedEvents) count(change int) {
 	p.wrote = time.Now()
 }
 
-// untilRest returns when the manager is at rest at the earliest, and 0 if it is, or if too many events wait.
+// wait changes the number of events that wait.
+func (p *pacedEvents) wait(change int) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.waiting += change
+}
+
+// untilRest returns when the manager is at rest at the earliest, and 0 if it is.
 func (p *pacedEvents) untilRest() time.Duration {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	switch {
-	case len(p.creating) > mostWaiting:
-		return 0
-	case p.writing > 0:
+	if p.writing > 0 {
 		return atRest
 	}
 	return max(0, atRest-time.Since(p.wrote))
@@ -165,6 +176,8 @@ func (p *pacedEvents) untilRest() time.Duration {
 // await returns when an event may be sent. The caller calls done after that.
 func (p *pacedEvents) await(ctx context.Context) (done func(), err error) {
 	due := time.Now().Add(maxEventDelay)
+	p.wait(1)
+	defer p.wait(-1)
 	if err := take(ctx, p.turn); err != nil {
 		return nil, err
 	}
@@ -172,10 +185,24 @@ func (p *pacedEvents) await(ctx context.Context) (done func(), err error) {
 	if err := p.pause(ctx, due); err != nil {
 		return nil, err
 	}
-	if err := take(ctx, p.sending); err != nil {
-		return nil, err
+	// An API server that answers slowly must not let the queue grow.
+	for !p.isOverdue(due) {
+		select {
+		case p.sending <- struct{}{}:
+			return func() { <-p.sending }, nil
+		case <-time.After(min(atRest, time.Until(due))):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	return func() { <-p.sending }, nil
+	return func() {}, nil
+}
+
+// isOverdue reports whether an event has waited for long enough, or too many wait.
+func (p *pacedEvents) isOverdue(due time.Time) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.waiting > mostWaiting || !time.Now().Before(due)
 }
 
 func (p *pacedEvents) expect(content []byte) *newEvent {
@@ -223,13 +250,13 @@ func take(ctx context.Context, place chan<- struct{}) error {
 	}
 }
 
-// pause waits until the manager is at rest, an event is within the rate, or this one is due.
+// pause waits until the manager is at rest, an event is within the rate, or this one is overdue.
 func (p *pacedEvents) pause(ctx context.Context, due time.Time) error {
 	reserved := p.limiter.Reserve()
 	within := time.Now().Add(reserved.Delay())
 	for {
 		wait := min(p.untilRest(), time.Until(within), time.Until(due))
-		if wait <= 0 {
+		if wait <= 0 || p.isOverdue(due) {
 			if time.Now().Before(within) {
 				reserved.Cancel()
 			}
@@ -247,7 +274,7 @@ func (p *pacedEvents) pause(ctx context.Context, due time.Time) error {
 }
 
 // Start implements manager.Runnable. When the manager stops, it returns after the events that are waiting have been sent, or
-// soon: the controllers stop after that, and what they still record is not delayed any more.
+// after a limited time: the controllers stop after that, and what they still record is not delayed any more.
 func (p *pacedEvents) Start(ctx context.Context) error {
 	<-ctx.Done()
 	close(p.stopping)

@@ -149,6 +149,35 @@ func TestWarningsAreNotDelayed(t *testing.T) {
 	})
 }
 
+// client-go sends the repetition of an event that is gone as a new event, while no other event can be sent.
+func TestNewSeriesAreNotDelayed(t *testing.T) {
+	paced(t, func(s *scene) {
+		s.becomeBusy()
+		before := len(s.wire.arrived[anEvent])
+		began := time.Since(s.wire.began)
+		s.send(http.MethodPost, anEvent, `{"type":"Normal","series":{"count":2}}`)
+		if at := s.wire.arrived[anEvent][before]; at != began {
+			s.Errorf("the repetition was sent %s late", at-began)
+		}
+	})
+}
+
+func TestASlowServerDoesNotLetTheQueueGrow(t *testing.T) {
+	paced(t, func(s *scene) {
+		s.becomeBusy()
+		s.wire.takes = time.Hour
+		var all sync.WaitGroup
+		for range 2 * eventsAtOnce {
+			all.Go(func() { s.send(http.MethodPost, anEvent) })
+		}
+		time.Sleep(maxEventDelay + time.Second)
+		if got := s.wire.within(time.Hour); got != eventsBurst+2*eventsAtOnce {
+			s.Errorf("%d events were sent, want %d", got, eventsBurst+2*eventsAtOnce)
+		}
+		all.Wait()
+	})
+}
+
 func TestOneEventThatHangsDoesNotHoldUpTheOthers(t *testing.T) {
 	paced(t, func(s *scene) {
 		hanging, err := s.paced.await(s.Context())

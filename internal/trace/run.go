@@ -27,6 +27,7 @@ type Options struct {
 	// Upstream is the API server and the identity that the program acts as. Identity is the name of that user, or
 	// lens.Administrator.
 	Upstream  *rest.Config
+	Near      bool // see lens.Options
 	Identity  string
 	Namespace string
 	// Command is the program with its arguments.
@@ -69,7 +70,7 @@ type Result struct {
 
 // Run runs a program behind a lens until it ends. Interrupting the context interrupts the program.
 func Run(ctx context.Context, o Options) (result Result, err error) {
-	proxy, err := lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: o.Upstream, User: o.Identity, Namespace: o.Namespace})
+	proxy, err := lens.Start(context.WithoutCancel(ctx), lens.Options{Upstream: o.Upstream, Near: o.Near, User: o.Identity, Namespace: o.Namespace})
 	if err != nil {
 		return result, err
 	}

@@ -87,7 +87,7 @@ func (a verbs) trace(cmd *cobra.Command, o traceOptions, command []string) (err 
 		}
 	}
 	result, err := trace.Run(ctx, trace.Options{
-		Upstream: config, Identity: identity, Namespace: o.Namespace, Command: command, Env: a.Env,
+		Upstream: config, Near: t.Ours, Identity: identity, Namespace: o.Namespace, Command: command, Env: a.Env,
 		Stdin: os.Stdin, Stdout: programOut, Stderr: a.Err, Dir: dir, Recording: recording, Header: header, See: view.see,
 		Unused: func(refused uint64) { fmt.Fprintln(a.Err, unusedNote(refused)) },
 	})
