@@ -40,7 +40,7 @@ func newUnlabeled(t *testing.T, child client.Object) *unlabeled {
 			t.Fatal(err)
 		}
 	}
-	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(child).WithInterceptorFuncs(interceptor.Funcs{
+	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(robot(), child).WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(_ context.Context, _ client.WithWatch, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, object.GetName(), validation.ErrorList{
 				validation.Forbidden(validation.NewPath("data"), "field is immutable when `immutable` is set"),
@@ -102,6 +102,41 @@ func TestTheOwnerOfAHiddenChildComesBack(t *testing.T) {
 				t.Errorf("the outcome is %v, and the owner comes back: %v", err, u.comesBack())
 			}
 		})
+	}
+}
+
+// Another owner adopts a child just before it would be replaced. Its deletion would be a loss of that owner.
+func TestAnAdoptedObjectIsNotReplaced(t *testing.T) {
+	child := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "child", UID: "c", Labels: map[string]string{
+			LabelManagedBy: ManagedBy, LabelKind: "robot", LabelInstance: robot().Name,
+		}},
+		Immutable: new(true),
+	}
+	u := newUnlabeled(t, child)
+	var deletions int
+	u.client = interceptor.NewClient(u.server, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			deletions++
+			var live corev1.ConfigMap
+			if err := c.Get(ctx, client.ObjectKeyFromObject(object), &live); err != nil {
+				return err
+			}
+			live.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Other", Name: "other", UID: "o", Controller: ptr.To(true)}}
+			if err := c.Update(ctx, &live); err != nil {
+				return err
+			}
+			return c.Delete(ctx, object, options...)
+		},
+	})
+	err := u.Apply(t.Context(), &corev1.ConfigMap{}, map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "child"}, "data": map[string]any{"a": "b"},
+	})
+	if deletions != 1 || !apierrors.IsConflict(err) {
+		t.Errorf("%d attempts to delete it: %v", deletions, err)
+	}
+	if err := u.server.Get(t.Context(), client.ObjectKeyFromObject(child), child); err != nil {
+		t.Errorf("the object of another owner is gone: %v", err)
 	}
 }
 

@@ -137,3 +137,20 @@ func TestNotReadyWhileTheOldConfigMapExists(t *testing.T) {
 	change(t, c, configMap(namespace, "first"), func(live *corev1.ConfigMap) { live.Finalizers = nil })
 	fleettest.Await(t, c, object, ready)
 }
+
+// A ConfigMap that has lost its labels is in no list, and after a rename only the status knows its name.
+func TestAConfigMapWithoutLabelsIsDeletedAfterARename(t *testing.T) {
+	t.Parallel()
+	c, namespace := setUp(t)
+	object := create(t, c, namespace, "{selector: {}, output: {configMapName: first}}")
+	object = fleettest.Await(t, c, object, ready)
+	change(t, c, object, func(o *collectorv1.Collector) { o.Spec.Suspend = true })
+	object = fleettest.Await(t, c, object, func(o *collectorv1.Collector) string {
+		return fleettest.Condition(o.Status.Conditions, o.Generation, sharedv1.ConditionReady, metav1.ConditionUnknown, flow.ReasonSuspended)
+	})
+	change(t, c, configMap(namespace, "first"), func(live *corev1.ConfigMap) { live.Labels = nil })
+	change(t, c, object, func(o *collectorv1.Collector) { o.Spec.Suspend, o.Spec.Output.ConfigMapName = false, "second" })
+	fleettest.AwaitGone(t, c, configMap(namespace, "first"))
+	fleettest.Await(t, c, object, ready)
+	expectConfigMaps(t, c, namespace, "second")
+}
