@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,15 +121,19 @@ func (f *fleet) startReady(ctx context.Context) error {
 func eventually(ctx context.Context, failure string, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	var last error // without those that only say that it took too long
 	for {
 		err := try(ctx)
 		if err == nil {
 			return nil
 		}
+		if ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", failure, err)
+			return fmt.Errorf("%s: %w", failure, cmp.Or(last, err))
 		}
 	}
 }
