@@ -56,28 +56,9 @@ func (p *Project) kustomizedCRDs(folder string) ([]*unstructured.Unstructured, e
 		if !IsCRD(object) {
 			continue
 		}
-		if object.GroupVersionKind().Version != "v1" {
-			return nil, p.oldDefinition(object, folder)
-		}
 		definitions = append(definitions, object)
 	}
 	return definitions, nil
-}
-
-// oldDefinition is the error about a CRD version that no server accepts.
-func (p *Project) oldDefinition(definition *unstructured.Unstructured, folder string) error {
-	old := fmt.Errorf("CRD %s has version %s, which Kubernetes stopped serving in 1.22; change it to %s/v1",
-		definition.GetName(), definition.GroupVersionKind().Version, extensionsGroup)
-	all, err := p.readFolders(folder)
-	if err != nil {
-		return old
-	}
-	for _, one := range all {
-		if IsCRD(one.Unstructured) && one.GetName() == definition.GetName() {
-			return &FileError{File: one.file, Line: one.line, Err: old}
-		}
-	}
-	return old
 }
 
 // chooseCRDs takes one definition of each name. Projects keep several in order to show the steps to them, or for older
@@ -99,22 +80,23 @@ func (p *Project) chooseCRDs(all []found) ([]*unstructured.Unstructured, error) 
 			chosen = one
 		}
 		byName[name] = chosen
-		if capability(one) > 0 && capability(known) > 0 {
+		if (capability(one) > 0) == (capability(known) > 0) {
 			p.warn("CRD %s is defined in %s and in %s; using %s", name, known.file, one.file, chosen.file)
 		}
 	}
 	var definitions []*unstructured.Unstructured
 	for _, one := range byName {
-		if one.GroupVersionKind().Version != "v1" {
-			return nil, fmt.Errorf("reading the CRDs: %w", p.oldDefinition(one.Unstructured, one.file))
+		definition, err := p.current(one.Unstructured, one.file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the CRDs: %w", err)
 		}
-		definitions = append(definitions, one.Unstructured)
+		definitions = append(definitions, definition)
 	}
 	slices.SortFunc(definitions, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return definitions, nil
 }
 
-// capability orders definitions of one name: 0 for those that no server takes.
+// capability orders definitions of one name: 0 for those that no server takes as they are.
 func capability(one found) int {
 	if one.GroupVersionKind().Version != "v1" {
 		return 0

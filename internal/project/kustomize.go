@@ -64,6 +64,11 @@ func (p *Project) kustomizeIn(files filesys.FileSystem, folder string) ([]*unstr
 		if err := object.UnmarshalJSON(encoded); err != nil {
 			return nil, fmt.Errorf("building %s: %s: %w", folder, resource.CurId(), err)
 		}
+		if IsCRD(object) {
+			if object, err = p.current(object, folder); err != nil {
+				return nil, fmt.Errorf("building %s: %w", folder, err)
+			}
+		}
 		objects = append(objects, object)
 	}
 	return objects, nil

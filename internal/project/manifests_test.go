@@ -167,7 +167,7 @@ func TestBadManifests(t *testing.T) {
 			map[string]string{"config/crd/kustomization.yaml": "resources: [bases/absent.yaml]\n"}, []string{"building config/crd: config/crd/bases/absent.yaml does not exist, and config/crd/kustomization.yaml refers to it"},
 		},
 		"v1beta1": {
-			map[string]string{"deploy/crds/thing.yaml": oldDefinition}, []string{"deploy/crds/thing.yaml:2: ", "things.example.com", "v1beta1", "apiextensions.k8s.io/v1"},
+			map[string]string{"deploy/crds/thing.yaml": oldDefinition}, []string{"deploy/crds/thing.yaml:2: ", "things.example.com", "v1beta1", "no group", "apiextensions.k8s.io/v1"},
 		},
 		"v1beta1 in a kustomization": {
 			map[string]string{"config/crd/kustomization.yaml": "resources: [thing.yaml]\n", "config/crd/thing.yaml": oldDefinition},
