@@ -31,7 +31,7 @@ func TestStepsInCode(t *testing.T) {
 		Ignore: []Ignore{{Verdict: "status", Object: "Frigate", Reason: "it is a heartbeat"}},
 		Settle: Settle{Patience: 3 * time.Second},
 	}
-	s, err := scenarioOf(t.Context(), nil, o, nil)
+	s, err := scenarioOf(t.Context(), nil, o, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestMistakesInIgnore(t *testing.T) {
 		"entry 2 of Ignore: an entry of ignore": {Object: "Frigate", Reason: " "},
 	} {
 		o := &Options{Steps: []Step{Apply("create", victory())}, Ignore: []Ignore{{Family: "crash", Reason: "it never crashes"}, entry}}
-		if _, err := scenarioOf(t.Context(), nil, o, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := scenarioOf(t.Context(), nil, o, nil, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -140,7 +140,7 @@ func TestMistakesInSteps(t *testing.T) {
 		}
 	}
 	both := &Options{Scenario: "prove.yaml", Steps: []Step{Apply("create", victory())}}
-	if _, err := scenarioOf(t.Context(), nil, both, nil); err == nil || !strings.Contains(err.Error(), "give one of them") {
+	if _, err := scenarioOf(t.Context(), nil, both, nil, nil); err == nil || !strings.Contains(err.Error(), "give one of them") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -47,7 +47,7 @@ type Options struct {
 	Dir string
 	// Main is the main package of the operator, if the project has several.
 	Main string
-	// Scenario is a file with the steps to run. Default: create, change and delete the samples.
+	// Scenario is a file with the steps to run. Default: create the samples, change them, change them back and delete them.
 	Scenario string
 	// Steps are the steps to run, instead of a file. Ignore and Settle are added to the steps, wherever they come from.
 	Steps  []Step
@@ -177,7 +177,7 @@ func run(ctx context.Context, o Options, again *replayed) (*Campaign, error) {
 		return nil, err
 	}
 	external := func() []*unstructured.Unstructured { return p.ExternalCRDs(ctx, env) }
-	play, err := scenarioOf(ctx, p, &o, func(samples []*unstructured.Unstructured) []*unstructured.Unstructured {
+	play, err := scenarioOf(ctx, p, &o, definitions, func(samples []*unstructured.Unstructured) []*unstructured.Unstructured {
 		return servedSamples(samples, definitions, external, say)
 	})
 	if err != nil {
@@ -259,7 +259,9 @@ func removeLeftovers(dir string) error {
 var ErrRunning = errors.New("another campaign of this project is running: wait until it ends")
 
 // scenarioOf reads a scenario, or creates one from those of the project's samples that are served.
-func scenarioOf(ctx context.Context, p *project.Project, o *Options, served func([]*unstructured.Unstructured) []*unstructured.Unstructured) (s *scenario.Scenario, err error) {
+func scenarioOf(
+	ctx context.Context, p *project.Project, o *Options, definitions []*unstructured.Unstructured, served func([]*unstructured.Unstructured) []*unstructured.Unstructured,
+) (s *scenario.Scenario, err error) {
 	switch {
 	case o.Scenario != "" && len(o.Steps) > 0:
 		return nil, errors.New("there are steps in code and a scenario file: give one of them")
@@ -275,7 +277,7 @@ func scenarioOf(ctx context.Context, p *project.Project, o *Options, served func
 		if samples = served(samples); len(samples) == 0 {
 			return nil, ErrNoSamples
 		}
-		s = scenario.Default(samples)
+		s = scenario.Default(samples, definitions)
 	}
 	if err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func TestReplayRunsWhatTheCampaignRan(t *testing.T) {
 	if _, err := replay(Setup{Scenario: filepath.Join(dir, "other.yaml")}, Options{Scenario: file}); err == nil || errors.As(err, &gone) {
 		t.Errorf("got %v, although another scenario is given", err)
 	}
-	read, err := scenarioOf(t.Context(), nil, &Options{Scenario: file}, nil)
+	read, err := scenarioOf(t.Context(), nil, &Options{Scenario: file}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

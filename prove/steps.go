@@ -73,7 +73,7 @@ func stepsOf(e *engine.Options, s *scenario.Scenario, definitions []*unstructure
 		before := there
 		there = play.after(step, before)
 		e.Steps = append(e.Steps, engine.Step{
-			Name: step.Name, Deletes: play.deletesOwn(before, there), Ends: isEnd(step, before, there), Subjects: len(play.ownIn(before)), Elsewhere: play.changesElsewhere(step),
+			Name: step.Name, Deletes: play.deletesOwn(before, there), Ends: isEnd(step, before, there), Subjects: len(play.ownIn(before)), Elsewhere: play.changesElsewhere(step), Optional: step.Optional,
 			Do: func(ctx context.Context, objects client.Client) error { return play.do(ctx, objects, step) },
 		})
 	}

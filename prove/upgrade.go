@@ -117,7 +117,7 @@ func earlier(ctx context.Context, p *project.Project, o *Options, e *engine.Opti
 		return remove, nil
 	}
 	var then engine.Options
-	stepsOf(&then, scenario.Default(samples), definitions, metav1.NamespaceDefault)
+	stepsOf(&then, scenario.Default(samples, definitions), definitions, metav1.NamespaceDefault)
 	e.Earlier.Step, e.Earlier.Subjects = then.Steps[0], then.Subjects
 	if move := e.Move; move != nil && then.Move != nil {
 		e.Move = func(namespace string) {

@@ -6,6 +6,7 @@ package prove_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,28 +46,84 @@ func TestImagesThatCannotBePulled(t *testing.T) {
 	}
 }
 
+// TestWrongImagesThatAreTakenBack is about an operator with a StatefulSet. It does what the spec says at once, and Kubernetes does not
+// replace the pod that never got ready: that is not the operator's to mend. With WAITS, it does nothing until the pod is ready, and so
+// it never puts the image right.
+func TestWrongImagesThatAreTakenBack(t *testing.T) {
+	beacon := filepath.Join("..", "upgrade", "testdata", "beacon")
+	o := options(t, testenv.Project(t, filepath.Join("..", ".."), "beacon", beacon, filepath.Join("testdata", "shared")))
+	namesImage(t, o.Dir)
+	rewrite(t, filepath.Join(o.Dir, "cmd", "main.go"), map[string]string{
+		"appsv1.Deployment": "appsv1.StatefulSet",
+		`	"context"
+`: `	"context"
+	"os"
+`,
+		`		labels := map[string]string`: `		if os.Getenv("WAITS") != "" && lamp.UID != "" && lamp.Status.ReadyReplicas == 0 {
+			return nil
+		}
+		labels := map[string]string`,
+	})
+	rewrite(t, filepath.Join(o.Dir, "config", "rbac", "rbac.yaml"), map[string]string{"deployments": "statefulsets"})
+	wrong := values.Change{Path: []string{"spec", "tower"}, Value: "missing.invalid/no-such-image:0", Class: values.Misuse}
+	const known = "input-000000"
+	plan := &engine.Plan{Family: "input", Variant: "misuse", Step: 1, Object: "Beacon default/cape", Path: wrong.Path, Value: wrong, Says: "The image does not exist"}
+	for waits, want := range map[string]string{"": "", "WAITS=1": "end-state StatefulSet default/cape"} {
+		t.Run(waits, func(t *testing.T) {
+			o := o
+			o.Env = append(slices.Clone(o.Env), waits)
+			campaign, _, err := (&prove.Campaign{Plans: map[string]*engine.Plan{known: plan}}).Replay(t.Context(), o, known)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range campaign.Report.Findings {
+				got = append(got, f.Verdict+" "+f.Object)
+				t.Logf("%+v", f)
+			}
+			if strings.Join(got, ", ") != want {
+				t.Errorf("found %q, want %q", got, want)
+			}
+			if want == "" {
+				expectClean(t, campaign, "input")
+			}
+		})
+	}
+}
+
 // claim makes the operator write Ready with the rest of the status, and use an image that the user names.
 func claim(t *testing.T, dir string) {
 	t.Helper()
-	path := filepath.Join(dir, "cmd", "main.go")
+	namesImage(t, dir)
+	const before = `	_ = unstructured.SetNestedField(one.Object, one.GetGeneration(), "status", "observedGeneration")`
+	rewrite(t, filepath.Join(dir, "cmd", "main.go"), map[string]string{before: before + `
+	condition := map[string]any{"type": "Ready", "status": "True", "reason": "Lit", "message": "", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+	_ = unstructured.SetNestedSlice(one.Object, []any{condition}, "status", "conditions")`})
+}
+
+// namesImage makes the operator use an image that the user names.
+func namesImage(t *testing.T, dir string) {
+	t.Helper()
+	const before = `		containers[0].Image = "lamp:1"`
+	rewrite(t, filepath.Join(dir, "cmd", "main.go"), map[string]string{before: before + `
+		if image, found, _ := unstructured.NestedString(one.Object, "spec", "tower"); found {
+			containers[0].Image = image
+		}`})
+}
+
+// rewrite changes a file.
+func rewrite(t *testing.T, path string, changes map[string]string) {
+	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	changed := string(text)
-	for before, after := range map[string]string{
-		`	_ = unstructured.SetNestedField(one.Object, one.GetGeneration(), "status", "observedGeneration")`: `
-	condition := map[string]any{"type": "Ready", "status": "True", "reason": "Lit", "message": "", "lastTransitionTime": "2020-01-01T00:00:00Z"}
-	_ = unstructured.SetNestedSlice(one.Object, []any{condition}, "status", "conditions")`,
-		`		containers[0].Image = "lamp:1"`: `
-		if image, found, _ := unstructured.NestedString(one.Object, "spec", "tower"); found {
-			containers[0].Image = image
-		}`,
-	} {
-		if strings.Count(changed, before) != 1 {
+	for before, after := range changes {
+		if !strings.Contains(changed, before) {
 			t.Fatalf("%q is not in %s", before, path)
 		}
-		changed = strings.Replace(changed, before, before+after, 1)
+		changed = strings.ReplaceAll(changed, before, after)
 	}
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)

@@ -101,6 +101,7 @@ func TestCampaigns(t *testing.T) {
 		{defect: "resigns", family: "refused", want: []string{"end-state", "status", "leftovers", "deletion"}, oneCause: true, rare: true},
 		{defect: "old-status", family: "stale", want: []string{"end-state", "counts"}, oneCause: true, rare: true},
 		{defect: "knows-names", family: "unobserved", want: []string{"end-state"}, oneCause: true, rare: true},
+		{defect: "shares-berths", family: "order", want: []string{"end-state"}, rare: true},
 		{defect: "once", family: "order", want: []string{"end-state"}, oneCause: true, rare: true},
 		{defect: "impatient", family: "slow", want: []string{"end-state", "status", "leftovers", "deletion"}, oneCause: true, rare: true},
 	} {

@@ -25,7 +25,7 @@ func TestReplay(t *testing.T) {
 	o.Learned = filepath.Join(t.TempDir(), "recordings", "prove.jsonl")
 	const known = "crash-000000"
 	forgetting := &engine.Moment{Verb: "update", Group: "navy.example.com", Resource: "frigates", Namespace: "default", Name: "constitution", Nth: 1}
-	plan := &engine.Plan{Family: "crash", Variant: "before", Step: 2, At: forgetting, Says: "The operator is killed"}
+	plan := &engine.Plan{Family: "crash", Variant: "before", Step: 3, At: forgetting, Says: "The operator is killed"}
 	campaign, same, err := (&prove.Campaign{Plans: map[string]*engine.Plan{known: plan}, Digest: "of another build"}).Replay(t.Context(), o, known)
 	if err != nil {
 		t.Fatal(err)

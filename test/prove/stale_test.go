@@ -27,7 +27,7 @@ func TestOlderList(t *testing.T) {
 		rare         bool
 	}{
 		{"older-list", 0, "trusts-cache", "counts ConfigMap kube-public/berth-constitution", false}, {"older-list", 0, "", "", true},
-		{"older-deletion", 2, "trusts-cache", "counts ConfigMap kube-public/berth-constitution", true}, {"older-deletion", 2, "", "", true},
+		{"older-deletion", 3, "trusts-cache", "counts ConfigMap kube-public/berth-constitution", true}, {"older-deletion", 3, "", "", true},
 	} {
 		t.Run(test.variant+" "+cmp.Or(test.defect, "none"), func(t *testing.T) {
 			skipRare(t, test.rare)

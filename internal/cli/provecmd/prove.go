@@ -112,7 +112,7 @@ Arguments after -- are flags of the operator.`,
 	flags := cmd.Flags()
 	a.AddDirFlag(cmd, &o.dir)
 	flags.StringVar(&o.main, "main", "", "main package of the operator (default: found in the project)")
-	flags.StringVar(&o.scenario, "scenario", "", "scenario file (default: create, change and delete the samples)")
+	flags.StringVar(&o.scenario, "scenario", "", "scenario file (default: create the samples, change them and back, delete them)")
 	flags.StringVar(&o.write, "write-scenario", "", "write a first scenario to this file, and run nothing; - prints it")
 	flags.StringSliceVar(&o.families, "families", nil, "families to try, separated by commas (default: all)")
 	flags.StringVar(&o.from, "upgrade-from", "", "earlier release to upgrade from: git ref, @VERSION, MODULE@VERSION or directory")

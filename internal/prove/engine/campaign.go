@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,8 @@ type Step struct {
 	Subjects int
 	// Elsewhere means that it changes objects which are neither Subjects nor Others.
 	Elsewhere bool
+	// Optional means that a campaign goes on without it if the operator does not come to rest in it, or keeps failing.
+	Optional bool
 }
 
 // Options say what a campaign is about.
@@ -199,7 +202,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	found := newGathering(c, began)
 	if !o.onlyUpgrade() {
 		c.tell(Progress{Stage: "learning", Text: "running the scenario undisturbed"})
-		wrong, err := c.learnWithKinds(ctx)
+		wrong, err := c.learnAll(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -248,6 +251,42 @@ func (c *campaign) tell(p Progress) {
 	c.telling.Lock()
 	defer c.telling.Unlock()
 	c.o.Progress(p)
+}
+
+// learnAll learns, and again without an optional step with which the operator cannot cope.
+func (c *campaign) learnAll(ctx context.Context) (wrong []*Observation, err error) {
+	for {
+		wrong, err = c.learnWithKinds(ctx)
+		if err != nil {
+			return nil, err
+		}
+		at := c.tooMuch()
+		if at < 0 {
+			return wrong, nil
+		}
+		c.unplanned = append(c.unplanned, report.NotTried{
+			Family: "undisturbed", What: fmt.Sprintf("step %q", c.o.Steps[at].Name), Reason: "the operator does not come to rest in it, or keeps failing",
+		})
+		c.o.Steps = slices.Delete(slices.Clone(c.o.Steps), at, at+1)
+		c.restless, c.failing, c.stems, c.mask = map[string]bool{}, map[string]string{}, map[string]bool{}, compare.NewMask()
+		if err := c.prepare(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// tooMuch returns the optional step in which the operator does not come to rest or keeps failing, although it is well before; -1 if there is none.
+func (c *campaign) tooMuch() int {
+	inTrouble := func(s *stage) bool { return s.rested.busy || s.rested.stuck || s.rested.backsOff }
+	for i, s := range c.reference {
+		if inTrouble(s) {
+			if i > 0 && c.o.Steps[i].Optional {
+				return i
+			}
+			return -1
+		}
+	}
+	return -1
 }
 
 // learnWithKinds learns, and again with the CRDs of kinds that the operator is found to lack, or in a namespace that it watches.

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -17,45 +18,77 @@ import (
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
-// driftPlans change the operator's objects before the step with most custom resources.
+// driftPlans change the operator's objects before the step with most custom resources. Variants take turns, and in each of them
+// kinds: an operator with many objects would otherwise see nothing but deletions in a short campaign.
 func driftPlans(c *campaign) (plans []*Plan) {
-	step := c.fullest()
+	step, end := c.disturbedStep(), c.fullest()
 	if step == 0 {
 		return nil
 	}
-	add := func(variant, object, says string, rank int, path []string, value any) {
-		plans = append(plans, &Plan{Family: "drift", Variant: variant, Step: step, Object: object, Path: path, Value: value, Says: says, rank: rank})
-	}
-	for _, child := range c.children(step - 1) {
-		if child.isFinished() { // an operator that does not run it again is right
-			continue
+	turns := map[string]int{}
+	add := func(variant, object, says string, path []string, value any) {
+		at := step
+		if variant == "finalizer" {
+			at = end // which deletes it
 		}
+		plans = append(plans, &Plan{
+			Family: "drift", Variant: variant, Step: at, Object: object, Path: path, Value: value, Says: says, rank: firstDrift[variant] + turns[variant],
+		})
+		turns[variant]++
+	}
+	children := slices.DeleteFunc(kindsInTurn(c.children(step-1)), func(one child) bool { return one.isFinished() }) // an operator that does not run it again is right
+	for _, child := range children {
 		name := child.key.String()
 		if child.made {
-			add("delete", name, name+" is deleted by another user", 0, nil, nil)
+			add("delete", name, name+" is deleted by another user", nil, nil)
 		}
-		if _, stays := c.reference[step].state[child.key]; !stays && (c.o.Steps[step].Deletes || c.o.Steps[step].Ends) {
-			add("finalizer", name, "A finalizer of another user holds up the deletion of "+name, 1, nil, nil)
+		_, there := c.reference[end-1].state[child.key]
+		if _, stays := c.reference[end].state[child.key]; there && !stays && (c.o.Steps[end].Deletes || c.o.Steps[end].Ends) {
+			add("finalizer", name, "A finalizer of another user holds up the deletion of "+name, nil, nil)
 		}
-		for i, edit := range c.edits(child) {
+		if child.made && len(child.object.GetOwnerReferences()) > 0 {
+			add("orphan", name, "The owner references of "+name+" are removed by another user", nil, nil)
+		}
+		if child.made && len(child.object.GetLabels()) > 0 {
+			add("relabel", name, "The labels of "+name+" are removed by another user", nil, nil)
+		}
+	}
+	all := make([][]edit, len(children))
+	for i, child := range children {
+		all[i] = c.edits(child)
+	}
+	for nth := range mostEdits {
+		for i, child := range children {
+			if nth >= len(all[i]) {
+				continue
+			}
+			name, edit := child.key.String(), all[i][nth]
 			value := shortened(strings.Join(strings.Fields(fmt.Sprint(edit.value)), " ")) // it may be a whole file
 			says := fmt.Sprintf("%s of %s is changed to %s by another user", strings.Join(edit.path, "."), name, value)
 			if child.key.Kind == "Secret" {
 				says = fmt.Sprintf("%s of %s is changed by another user", strings.Join(edit.path, "."), name)
 			}
-			add("edit", name, says, 1+i, edit.path, edit.value)
-		}
-		if child.made && len(child.object.GetOwnerReferences()) > 0 {
-			add("orphan", name, "The owner references of "+name+" are removed by another user", 2, nil, nil)
-		}
-		if child.made && len(child.object.GetLabels()) > 0 {
-			add("relabel", name, "The labels of "+name+" are removed by another user", 2, nil, nil)
+			add("edit", name, says, edit.path, edit.value)
 		}
 	}
 	for _, subject := range c.o.Subjects {
-		add("status", nameOfObject(subject), "The status of "+subject.GetKind()+" "+subject.GetName()+" is wiped", 0, nil, nil)
+		add("status", nameOfObject(subject), "The status of "+subject.GetKind()+" "+subject.GetName()+" is wiped", nil, nil)
 	}
 	return plans
+}
+
+// firstDrift is the rank of the first plan of each variant.
+var firstDrift = map[string]int{"delete": 0, "edit": 0, "status": 0, "finalizer": 1, "orphan": 2, "relabel": 2}
+
+// kindsInTurn sorts objects so that one of each kind comes before a second one of any.
+func kindsInTurn(children []child) []child {
+	turn, seen := map[world.Key]int{}, map[string]int{}
+	for _, one := range children {
+		turn[one.key] = seen[one.key.Group+"/"+one.key.Kind]
+		seen[one.key.Group+"/"+one.key.Kind]++
+	}
+	slices.SortStableFunc(children, func(a, b child) int { return cmp.Compare(turn[a.key], turn[b.key]) })
+	return children
 }
 
 // fullest returns the step before which most custom resources exist: one that deletes some, or the last. Of equal steps it is the
@@ -68,6 +101,42 @@ func (c *campaign) fullest() int {
 		}
 	}
 	return fullest
+}
+
+// disturbedStep returns the step before which custom resources and what belongs to them are disturbed: the fullest, or the one before
+// it that takes a change back. Some operators refuse that, and would be in trouble already.
+func (c *campaign) disturbedStep() int {
+	step := c.fullest()
+	for step > 1 && c.bringsBack(step-1) {
+		step--
+	}
+	return step
+}
+
+// bringsBack reports whether a step changes a custom resource back to what it was after an earlier one.
+func (c *campaign) bringsBack(step int) bool {
+	return slices.ContainsFunc(c.o.Subjects, func(subject *unstructured.Unstructured) bool {
+		now, there := c.specAfter(step, subject)
+		before, was := c.specAfter(step-1, subject)
+		if !there || !was || reflect.DeepEqual(now, before) {
+			return false
+		}
+		for earlier := range step - 1 {
+			if once, was := c.specAfter(earlier, subject); was && reflect.DeepEqual(once, now) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// specAfter is the spec of a custom resource at the end of a step, and whether it is there.
+func (c *campaign) specAfter(step int, subject *unstructured.Unstructured) (spec any, there bool) {
+	_, live := find(c.reference[step].state, subject)
+	if live == nil {
+		return nil, false
+	}
+	return live.Object["spec"], true
 }
 
 // child is an object that the operator has written.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -248,4 +249,60 @@ func again(t *testing.T, r *run, claim *unstructured.Unstructured) error {
 	other := claim.DeepCopy()
 	other.SetUID("u2")
 	return r.objects.Create(t.Context(), other)
+}
+
+// An operator with many objects is not only confronted with deletions in a short campaign.
+func TestDriftsTakeTurns(t *testing.T) {
+	c := sailing()
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		configMap := read(t, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: "+name+", labels: {app: a}, ownerReferences: [{uid: u}]}}")
+		c.reference[1].state[world.Key{Resource: "configmaps", Kind: "ConfigMap", Namespace: "default", Name: name}] = configMap
+		c.reference[1].writes = append(c.reference[1].writes, write{Moment: Moment{Verb: "create", Resource: "configmaps", Namespace: "default", Name: name, Nth: 1}})
+	}
+	c.o.Families = []string{"drift"}
+	seen, kinds := map[string]bool{}, map[string]bool{}
+	for _, p := range c.plans()[:9] {
+		seen[p.Variant] = true
+		if p.Variant == "delete" {
+			kinds[strings.Fields(p.Object)[0]] = true
+		}
+	}
+	for _, variant := range []string{"delete", "status", "finalizer", "orphan", "relabel"} {
+		if !seen[variant] {
+			t.Errorf("%s is not among the first", variant)
+		}
+	}
+	if !kinds["ConfigMap"] || !kinds["Deployment"] {
+		t.Errorf("only %v are deleted first", kinds)
+	}
+}
+
+// What others disturb is not done where an operator may have refused that a change was taken back.
+func TestDisturbancesComeBeforeAChangeIsTakenBack(t *testing.T) {
+	for about, test := range map[string]struct {
+		guns []int64 // after each step but the last, which deletes everything; 0 means that there is no custom resource
+		want int
+	}{
+		"it is taken back":            {[]int64{100, 104, 100}, 2},
+		"it is not":                   {[]int64{100, 104, 108}, 3},
+		"twice":                       {[]int64{100, 104, 108, 104, 100}, 3},
+		"nothing changes":             {[]int64{100, 104, 104}, 3},
+		"it is deleted and recreated": {[]int64{100, 0, 100}, 3},
+	} {
+		c := sailing()
+		c.o.Steps, c.reference = nil, nil
+		for _, guns := range test.guns {
+			state := world.State{}
+			if guns > 0 {
+				live := frigate()
+				live.Object["spec"] = map[string]any{"guns": guns}
+				state[world.Key{Group: "sea.example.com", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "victory"}] = live
+			}
+			c.o.Steps, c.reference = append(c.o.Steps, Step{Subjects: 1}), append(c.reference, &stage{state: state})
+		}
+		c.o.Steps, c.reference = append(c.o.Steps, Step{Subjects: 1, Deletes: true, Ends: true}), append(c.reference, &stage{})
+		if got := c.disturbedStep(); got != test.want {
+			t.Errorf("%s: got %d, want %d", about, got, test.want)
+		}
+	}
 }

@@ -24,7 +24,7 @@ import (
 // compared with what became of the change. Most operators agree at once, which costs one more run. Only if they do not,
 // the change is made again, and both sides get more time.
 
-// unchanged is the variant of a plan that changes nothing: the spec at the end of the scenario's steps is the one that a
+// unchanged is the variant of a plan that changes nothing: the spec at the end of a step of the scenario is the one that a
 // fresh cluster gets.
 const unchanged = "unchanged"
 

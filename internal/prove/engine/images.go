@@ -11,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -35,7 +36,9 @@ func failPulls(r *run, p *Plan) *disturbance {
 			return r.do(ctx, p.Step)
 		},
 		claims: r.falseClaims(p.Step),
-		heal:   func(ctx context.Context) error { return r.endPullErrors(ctx, "") },
+		heal: func(ctx context.Context) error {
+			return r.endPullErrors(ctx, "", func(*unstructured.Unstructured) bool { return true })
+		},
 	}
 }
 
@@ -51,8 +54,8 @@ func (r *run) beginPullErrors(ctx context.Context, image string) error {
 	return r.awaitPods(ctx, image, imagePullError)
 }
 
-// endPullErrors lets all pods pull their images, also those that have failed to.
-func (r *run) endPullErrors(ctx context.Context, image string) error {
+// endPullErrors lets new pods pull their images, and those of the others that recover.
+func (r *run) endPullErrors(ctx context.Context, image string, recovers func(pod *unstructured.Unstructured) bool) error {
 	policy, binding := pullPolicies(image)
 	for _, object := range []client.Object{binding, policy} {
 		if err := client.IgnoreNotFound(r.objects.Delete(ctx, object)); err != nil {
@@ -63,7 +66,7 @@ func (r *run) endPullErrors(ctx context.Context, image string) error {
 		return err
 	}
 	for _, pod := range r.pods() {
-		if pod.GetAnnotations()[behaviour] != imagePullError {
+		if pod.GetAnnotations()[behaviour] != imagePullError || !recovers(pod) {
 			continue
 		}
 		if err := r.annotate(ctx, pod, behaviour, nil); err != nil {

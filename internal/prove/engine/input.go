@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,7 +20,7 @@ import (
 	"github.com/opdock/opdock/internal/prove/values"
 )
 
-// mostInputs is how many values are tried for each custom resource.
+// mostInputs is how many values of the spec are tried for each custom resource.
 const mostInputs = 120
 
 // inputPlans change one property of a custom resource, and take the change back.
@@ -26,7 +28,7 @@ func inputPlans(c *campaign) []*Plan { return c.inputs(c.operator.Definitions())
 
 // inputs are the plans for the kinds that these CRDs define.
 func (c *campaign) inputs(definitions []*unstructured.Unstructured) (plans []*Plan) {
-	step := c.fullest()
+	step, last := c.disturbedStep(), c.fullest()
 	if step == 0 {
 		return nil
 	}
@@ -47,6 +49,7 @@ func (c *campaign) inputs(definitions []*unstructured.Unstructured) (plans []*Pl
 			continue
 		}
 		proposals := values.Propose(schema, plain.Object, values.Options{Seed: int64(c.o.Seed), Max: mostInputs, ReplicasPath: scale, MaxReplicas: 8}) //nolint:gosec,mnd // any number will do; pods cost time
+		proposals = slices.Insert(proposals, min(len(proposals), afterFirst), notes()...)
 		worth := worthStart(proposals)
 		for i, change := range proposals {
 			plans = append(plans, &Plan{
@@ -55,13 +58,43 @@ func (c *campaign) inputs(definitions []*unstructured.Unstructured) (plans []*Pl
 			})
 		}
 	}
-	if step > 1 && len(plans) > 0 {
+	starts := 0
+	for at := last; at > 1 && len(plans) > 0; at-- {
+		if at < last && !c.changesSpecs(at-1) {
+			continue
+		}
 		plans = append(plans, &Plan{
-			Family: "input", Variant: unchanged, Step: step, Fresh: true,
-			Says: fmt.Sprintf("Another cluster gets the custom resources as they are at the end of step %q from the start", c.o.Steps[step-1].Name),
+			Family: "input", Variant: unchanged, Step: at, Fresh: true, rank: starts * betweenStarts,
+			Says: fmt.Sprintf("Another cluster gets the custom resources as they are at the end of step %q from the start", c.o.Steps[at-1].Name),
 		})
+		starts++
 	}
 	return plans
+}
+
+// betweenStarts is after how many values another end of a step is compared with a fresh start.
+const betweenStarts = 6
+
+// changesSpecs reports whether a step changes a custom resource that was there before.
+func (c *campaign) changesSpecs(step int) bool {
+	return slices.ContainsFunc(c.o.Subjects, func(subject *unstructured.Unstructured) bool {
+		now, there := c.specAfter(step, subject)
+		before, was := c.specAfter(step-1, subject)
+		return there && was && !reflect.DeepEqual(now, before)
+	})
+}
+
+// afterFirst is after how many values of the spec come the labels and annotations that users add: when each group of values had
+// its first.
+const afterFirst = 7
+
+// notes are changes to the metadata of a custom resource. Many operators pass labels and annotations on, and some never take
+// them away again.
+func notes() []values.Change {
+	return []values.Change{
+		{Path: []string{"metadata", "labels", "example.com/opdock"}, Value: "example", Class: values.Valid, Why: "a label of a user"},
+		{Path: []string{"metadata", "annotations", "example.com/opdock"}, Value: "example", Class: values.Valid, Why: "an annotation of a user"},
+	}
 }
 
 // checkInput returns why no values can be tried for an object.
@@ -141,7 +174,12 @@ func feed(r *run, p *Plan) (*disturbance, error) {
 			}
 			return err
 		},
-		heal: func(ctx context.Context) error { return r.restore(ctx, before) },
+		heal: func(ctx context.Context) error {
+			if err := r.restore(ctx, before); err != nil {
+				return err
+			}
+			return r.unstick(ctx)
+		},
 		broken: func(over rested) []*Observation {
 			r.changed = r.made(over)
 			return r.healthOf(p.Step-1, over)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -150,7 +151,8 @@ func refusedFor(live *unstructured.Unstructured, answers []seenMoment, events []
 }
 
 // watchMisuse looks at what a custom resource says while it has a wrong value. Simulated nodes pull any image, so pods with one that
-// does not exist are told to fail. They recover with the change: a StatefulSet does not replace pods that never got ready.
+// does not exist are told to fail. They stay like that when the change is taken back: an operator must not wait for them. Only
+// pods that get another image recover, and those of a Job, because its template cannot change.
 func (r *run) watchMisuse(p *Plan, change values.Change, d *disturbance) {
 	last := r.lens.Stream().Last()
 	m := &misuse{
@@ -176,6 +178,9 @@ func (r *run) watchMisuse(p *Plan, change values.Change, d *disturbance) {
 		if err := heal(ctx); err != nil {
 			return err
 		}
-		return r.endPullErrors(ctx, image)
+		return r.endPullErrors(ctx, image, func(pod *unstructured.Unstructured) bool {
+			owner := metav1.GetControllerOf(pod)
+			return owner != nil && owner.Kind == "Job" || !strings.Contains(fmt.Sprint(pod.Object["spec"]), image)
+		})
 	}
 }

@@ -6,9 +6,11 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,6 +36,12 @@ func orderPlans(c *campaign) (plans []*Plan) {
 		plans = append(plans,
 			&Plan{Family: "order", Variant: "recreate", Step: at + 1, Says: "The custom resources are deleted and created again under the same names at once"},
 			&Plan{Family: "order", Variant: "twins", Step: at + 1, rank: 1, Says: "Second custom resources with the same specs and other names come and go"})
+		if len(c.namesakes(at)) > 0 {
+			plans = append(plans, &Plan{
+				Family: "order", Variant: "namesakes", Step: at + 1, rank: 1,
+				Says: "Second custom resources with the same specs and names come and go in the namespace " + elsewhere,
+			})
+		}
 	}
 	if _, late := c.referredTo(at); len(late) > 0 {
 		plans = append(plans, &Plan{Family: "order", Variant: "late", Step: at, Says: "The custom resources come before the objects that they refer to"})
@@ -102,18 +110,9 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 			twin.SetName(subject.GetName() + "-twin")
 			twins = append(twins, twin)
 		}
-		return &disturbance{
-			may: nothing,
-			act: func(ctx context.Context) error { return r.createAll(ctx, twins) },
-			heal: func(ctx context.Context) error {
-				for _, twin := range twins {
-					if err := client.IgnoreNotFound(r.objects.Delete(ctx, twin.DeepCopy())); err != nil {
-						return err
-					}
-				}
-				return nil
-			},
-		}, nil
+		return r.comeAndGo(twins), nil
+	case "namesakes":
+		return r.comeAndGo(c.namesakes(p.Step - 1)), nil
 	case "late":
 		early, late := c.referredTo(p.Step)
 		subjects := present(c.reference[p.Step].state, c.o.Subjects)
@@ -131,6 +130,63 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 		}, nil
 	}
 	return nil, fmt.Errorf("there is no order %q", p.Variant)
+}
+
+// comeAndGo creates objects, and deletes them in the end.
+func (r *run) comeAndGo(objects []*unstructured.Unstructured) *disturbance {
+	return &disturbance{
+		may: nothing,
+		act: func(ctx context.Context) error { return r.createAll(ctx, objects) },
+		heal: func(ctx context.Context) error {
+			for _, one := range slices.Backward(objects) {
+				if err := client.IgnoreNotFound(r.objects.Delete(ctx, one.DeepCopy())); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// elsewhere is a namespace that every cluster has, and that no scenario needs.
+const elsewhere = metav1.NamespacePublic
+
+// namesakes are the custom resources that exist after a step, and what they may refer to, in another namespace. There are none for
+// kinds without namespaces, for those that name their namespace in the spec, and if that namespace has such an object.
+func (c *campaign) namesakes(step int) (all []*unstructured.Unstructured) {
+	state := c.reference[step].state
+	subjects := slices.DeleteFunc(present(state, c.o.Subjects), func(one *unstructured.Unstructured) bool {
+		_, live := find(state, one)
+		return live.GetNamespace() == "" || mentions(live.Object["spec"], live.GetNamespace())
+	})
+	if len(subjects) == 0 {
+		return nil
+	}
+	others := slices.DeleteFunc(present(state, c.o.Others), func(one *unstructured.Unstructured) bool {
+		return one.GetKind() != "Secret" && one.GetKind() != "ConfigMap" && one.GetKind() != "ServiceAccount"
+	})
+	for _, one := range slices.Concat(others, subjects) {
+		namesake := one.DeepCopy()
+		namesake.SetNamespace(elsewhere)
+		if _, taken := find(state, namesake); taken != nil || slices.ContainsFunc(all, func(other *unstructured.Unstructured) bool { return nameOfObject(other) == nameOfObject(namesake) }) {
+			return nil
+		}
+		all = append(all, namesake)
+	}
+	return all
+}
+
+// mentions reports whether a text is one of those in a value.
+func mentions(value any, text string) bool {
+	switch v := value.(type) {
+	case string:
+		return v == text
+	case []any:
+		return slices.ContainsFunc(v, func(one any) bool { return mentions(one, text) })
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), func(one any) bool { return mentions(one, text) })
+	}
+	return false
 }
 
 // createOwn creates objects, unless the operator has created one of them itself in the meantime. Then it is not missing.

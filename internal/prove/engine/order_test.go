@@ -64,12 +64,12 @@ func TestOrdersFollowTheScenario(t *testing.T) {
 		states []world.State
 		want   []string
 	}{
-		"one after the other":                  {[]world.State{sceneState(victory), sceneState(victory, surprise), {}}, []string{"1 recreate", "1 twins"}},
-		"what they refer to in the same step":  {[]world.State{sceneState(victory, crew), sceneState(victory, crew)}, []string{"0 late", "1 recreate", "1 twins"}},
-		"what they refer to in an earlier one": {[]world.State{sceneState(crew), sceneState(crew, victory), sceneState(crew, victory)}, []string{"2 recreate", "2 twins"}},
-		"and in a later one":                   {[]world.State{sceneState(victory), sceneState(victory, crew)}, []string{"1 recreate", "1 twins"}},
+		"one after the other":                  {[]world.State{sceneState(victory), sceneState(victory, surprise), {}}, []string{"1 namesakes", "1 recreate", "1 twins"}},
+		"what they refer to in the same step":  {[]world.State{sceneState(victory, crew), sceneState(victory, crew)}, []string{"0 late", "1 namesakes", "1 recreate", "1 twins"}},
+		"what they refer to in an earlier one": {[]world.State{sceneState(crew), sceneState(crew, victory), sceneState(crew, victory)}, []string{"2 namesakes", "2 recreate", "2 twins"}},
+		"and in a later one":                   {[]world.State{sceneState(victory), sceneState(victory, crew)}, []string{"1 namesakes", "1 recreate", "1 twins"}},
 		"one step":                             {[]world.State{sceneState(victory, crew)}, []string{"0 late"}},
-		"a namespace":                          {[]world.State{sceneState(victory, port), {}}, []string{"1 recreate", "1 twins"}},
+		"a namespace":                          {[]world.State{sceneState(victory, port), {}}, []string{"1 namesakes", "1 recreate", "1 twins"}},
 		"never a custom resource":              {[]world.State{sceneState(crew), {}}, nil},
 	} {
 		var got []string
@@ -89,14 +89,21 @@ func TestOrdersLeaveLaterStepsAlone(t *testing.T) {
 	victory, surprise, crew, port, later := sceneObject("Frigate", "victory"), sceneObject("Frigate", "surprise"), sceneObject("Secret", "crew"), sceneObject("Namespace", "port"), sceneObject("Secret", "later")
 	c := sceneOf([]*unstructured.Unstructured{victory, surprise}, []*unstructured.Unstructured{crew, port, later},
 		sceneState(victory, crew, port), sceneState(victory, crew, port, surprise, later))
+	var namesakes []*unstructured.Unstructured
+	for _, one := range []*unstructured.Unstructured{crew, victory} {
+		namesake := one.DeepCopy()
+		namesake.SetNamespace("kube-public")
+		namesakes = append(namesakes, namesake)
+	}
 	for variant, test := range map[string]struct {
 		step         int
 		there        []*unstructured.Unstructured
 		acted, ended []*unstructured.Unstructured
 	}{
-		"recreate": {1, []*unstructured.Unstructured{victory}, []*unstructured.Unstructured{victory}, []*unstructured.Unstructured{victory}},
-		"twins":    {1, nil, []*unstructured.Unstructured{sceneObject("Frigate", "victory-twin")}, nil},
-		"late":     {0, nil, []*unstructured.Unstructured{port, victory}, []*unstructured.Unstructured{port, victory, crew}},
+		"recreate":  {1, []*unstructured.Unstructured{victory}, []*unstructured.Unstructured{victory}, []*unstructured.Unstructured{victory}},
+		"twins":     {1, nil, []*unstructured.Unstructured{sceneObject("Frigate", "victory-twin")}, nil},
+		"namesakes": {1, nil, namesakes, nil},
+		"late":      {0, nil, []*unstructured.Unstructured{port, victory}, []*unstructured.Unstructured{port, victory, crew}},
 	} {
 		objects := fake.NewClientBuilder()
 		for _, one := range test.there {
@@ -108,6 +115,7 @@ func TestOrdersLeaveLaterStepsAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := []*unstructured.Unstructured{victory, surprise, sceneObject("Frigate", "victory-twin"), sceneObject("Frigate", "surprise-twin"), crew, port, later}
+		all = append(all, namesakes...)
 		expect := func(when string, want []*unstructured.Unstructured) {
 			t.Helper()
 			for _, one := range all {

@@ -35,7 +35,7 @@ const (
 )
 
 func podsPlans(c *campaign) (plans []*Plan) {
-	if step := c.fullest(); step > 0 && c.hasPods(step-1) {
+	if step := c.disturbedStep(); step > 0 && c.hasPods(step-1) {
 		for i, one := range failures {
 			if one.name == deletePods && len(c.replaceable(step-1, c.podsIn(c.reference[step-1].state))) == 0 {
 				continue

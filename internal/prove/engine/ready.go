@@ -28,6 +28,22 @@ var unfinishedPhase = regexp.MustCompile(`(?i)^(` +
 	`(scal|reconcil|start|configur|bootstrapp|delet|terminat)ing|` +
 	`pending|wait|init\b|in ?progress|fail|error|degraded|unhealthy|not ?ready|unknown)`)
 
+// readyConditions are what conditions of custom resources that have neither Ready nor Available call the same, or that all their
+// pods are ready.
+var readyConditions = []string{"ClusterReady", "PodsReady", "AllPodsReady", "ReplicasReady", "AllReplicasReady"}
+
+// otherReadyCondition returns the first of these that a custom resource without Ready and Available has, and that is true; empty if there is none.
+func otherReadyCondition(object *unstructured.Unstructured) string {
+	if conditionOf(object, "Ready") != "" || conditionOf(object, "Available") != "" {
+		return ""
+	}
+	at := slices.IndexFunc(readyConditions, func(kind string) bool { return conditionOf(object, kind) == "True" })
+	if at < 0 {
+		return ""
+	}
+	return readyConditions[at]
+}
+
 // phaseOf returns the phase of a custom resource without a condition Ready or Available, and its field; empty if there is none. Types
 // in lower case may be a history of phases, in which each of them is true.
 func phaseOf(object *unstructured.Unstructured) (field, phase string) {
@@ -73,13 +89,17 @@ func claimOf(object *unstructured.Unstructured) (field, claim string) {
 			return "status.conditions", "Ready"
 		}
 	}
+	if kind := otherReadyCondition(object); kind != "" {
+		return "status.conditions", kind
+	}
 	return "", ""
 }
 
 // isSettledReady reports whether a custom resource says that it is ready, and that this is about its current spec.
 func isSettledReady(object *unstructured.Unstructured) bool {
 	_, phase := phaseOf(object)
-	if status, _ := apply.Status(object); status != "Current" || !isReadyPhase(phase) && (phase != "" || conditionOf(object, "Ready") != "True") {
+	says := isReadyPhase(phase) || phase == "" && (conditionOf(object, "Ready") == "True" || otherReadyCondition(object) != "")
+	if status, _ := apply.Status(object); status != "Current" || !says {
 		return false
 	}
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")

@@ -33,6 +33,9 @@ func TestWhatCustomResourcesSay(t *testing.T) {
 		"a phase of another generation":   {`{phase: Ready, observedGeneration: 1}`, true, false, true},
 		"a phase beside other conditions": {`{phase: Pending, conditions: [{type: PodsReady, status: "True"}]}`, false, false, true},
 		"a phase beside a condition":      {`{phase: Provisioned, conditions: [{type: Ready, status: "True"}]}`, true, true, false},
+		"that all pods are ready":         {`{conditions: [{type: AllReplicasReady, status: "True"}]}`, true, true, false},
+		"that something else is ready":    {`{conditions: [{type: ServiceReady, status: "True"}]}`, false, false, false},
+		"that it is not, but its pods":    {`{conditions: [{type: Ready, status: "False"}, {type: PodsReady, status: "True"}]}`, false, false, true},
 		"a history of states":             {`{state: initializing, conditions: [{type: ready, status: "True"}, {type: initializing, status: "True"}]}`, false, false, true},
 	} {
 		object := read(t, "{apiVersion: sea.example.com/v1, kind: Frigate, metadata: {name: victory, generation: 2}, status: "+test.status+"}")

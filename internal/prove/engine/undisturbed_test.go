@@ -185,3 +185,28 @@ func TestWhatOneUndisturbedRunShows(t *testing.T) {
 		t.Error("the campaign ends with a finding that was not confirmed")
 	}
 }
+
+// A campaign does without the way back if the operator cannot cope with it, but not without what comes before.
+func TestStepsThatAreTooMuch(t *testing.T) {
+	well, busy, failing, slow := rested{}, rested{busy: true}, rested{stuck: true}, rested{backsOff: true}
+	for about, test := range map[string]struct {
+		over []rested
+		want int
+	}{
+		"all is well":                     {[]rested{well, well, well, well}, -1},
+		"it does not come to rest":        {[]rested{well, well, busy}, 2},
+		"it keeps failing":                {[]rested{well, well, failing, failing}, 2},
+		"it backs off":                    {[]rested{well, well, slow, well}, 2},
+		"it has been failing before":      {[]rested{well, failing, failing, well}, -1},
+		"it does not come to rest before": {[]rested{well, busy}, -1},
+		"it fails later":                  {[]rested{well, well, well, failing}, -1},
+	} {
+		c := &campaign{o: Options{Steps: []Step{{}, {}, {Optional: true}, {}}}}
+		for _, over := range test.over {
+			c.reference = append(c.reference, &stage{rested: over})
+		}
+		if got := c.tooMuch(); got != test.want {
+			t.Errorf("%s: got %d, want %d", about, got, test.want)
+		}
+	}
+}

@@ -4,9 +4,11 @@
 package scenario
 
 import (
+	"cmp"
+	"encoding/json"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -43,9 +45,9 @@ func TestDefaultChange(t *testing.T) {
 			[]map[string]any{{"spec": fields{"a": int64(2)}}, {"spec": fields{"b": int64(2)}}, {"spec": fields{"c": int64(2)}}, {"spec": fields{"d": int64(2)}}, {"spec": fields{"e": int64(2)}}, {"spec": fields{"f": int64(2)}}, note},
 		},
 	} {
-		s := Default([]*unstructured.Unstructured{frigate(test.spec)})
+		s := Default([]*unstructured.Unstructured{frigate(test.spec)}, nil)
 		patch := s.Steps[1].Patch[0]
-		if diff := cmp.Diff(test.want, append([]map[string]any{patch.Merge}, patch.Fallbacks...)); diff != "" {
+		if diff := gocmp.Diff(test.want, append([]map[string]any{patch.Merge}, patch.Fallbacks...)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 		if want := (Ref{"sea.example.com/v1", "Frigate", "fleet", "ship"}); patch.Ref != want || patch.String() != "Frigate fleet/ship" {
@@ -58,8 +60,8 @@ func TestDefaultSteps(t *testing.T) {
 	second := frigate(nil)
 	second.SetName("boat")
 	samples := []*unstructured.Unstructured{frigate(map[string]any{"size": int64(1)}), second}
-	s := Default(samples)
-	if len(s.Steps) != 3 || s.Steps[0].Apply == nil || len(s.Steps[1].Patch) != 2 || !s.Steps[2].Delete.All {
+	s := Default(samples, nil)
+	if len(s.Steps) != 4 || s.Steps[0].Apply == nil || len(s.Steps[1].Patch) != 2 || len(s.Steps[2].Patch) != 2 || !s.Steps[3].Delete.All {
 		t.Fatalf("%+v", s.Steps)
 	}
 	objects := s.Steps[0].Apply.Objects
@@ -75,5 +77,87 @@ func TestDefaultSteps(t *testing.T) {
 	}
 	if _, err := Parse("s.yaml", text, nil); err != nil {
 		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// A sample that counts nothing changes as its schema suggests. What the API server may refuse has fallbacks.
+func TestDefaultChangeOfASchema(t *testing.T) {
+	for name, test := range map[string]struct {
+		schema string
+		spec   map[string]any
+		want   string
+	}{
+		"replicas that have a default": {"{replicas: {type: integer, default: 1}}", map[string]any{}, `{"spec":{"replicas":3}}`},
+		"an image":                     {"{image: {type: string}, port: {type: integer}}", map[string]any{"image": "web:1.2", "port": int64(80)}, `{"spec":{"image":"web:1.3"}}`},
+		"a switch":                     {"{metrics: {type: object, properties: {enabled: {type: boolean}}}}", map[string]any{"metrics": map[string]any{"enabled": false}}, `{"spec":{"metrics":{"enabled":true}}}`},
+		"what goes with a switch":      {"{metrics: {type: object, required: [enabled], properties: {enabled: {type: boolean}}}}", map[string]any{}, `{"spec":{"metrics":{"enabled":true}}}`},
+		"a list as a whole":            {"{parts: {type: array, items: {type: object, properties: {on: {type: boolean}}}}}", map[string]any{"parts": []any{map[string]any{"on": true}}}, `{"spec":{"parts":[{"on":true},{}]}}`},
+		"another kind":                 {"", map[string]any{"image": "web:1.2"}, `{"metadata":{"annotations":{"opdock.dev/changed":"true"}}}`},
+		"replicas of the sample":       {"{replicas: {type: integer}, image: {type: string}}", map[string]any{"replicas": int64(2), "image": "web:1.2"}, `{"spec":{"replicas":3}}`},
+	} {
+		crd := crdOf(t, "{type: object, properties: {spec: {type: object, properties: "+cmp.Or(test.schema, "{}")+"}}}")
+		if test.schema == "" {
+			crd.Object["spec"].(map[string]any)["group"] = "land.example.com"
+		}
+		s := Default([]*unstructured.Unstructured{frigate(test.spec)}, []*unstructured.Unstructured{crd})
+		if got := asJSON(t, s.Steps[1].Patch[0].Merge); got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+func asJSON(t *testing.T, value any) string {
+	t.Helper()
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(encoded)
+}
+
+// Whichever change the API server accepts is taken back.
+func TestDefaultChangeBack(t *testing.T) {
+	crd := crdOf(t, "{type: object, properties: {spec: {type: object, properties: {image: {type: string}, port: {type: integer}, metrics: {type: object, properties: {enabled: {type: boolean}}}}}}}")
+	sample := frigate(map[string]any{"image": "web:1.2", "port": int64(80)})
+	s := Default([]*unstructured.Unstructured{sample}, []*unstructured.Unstructured{crd})
+	there, back := s.Steps[1].Patch[0], s.Steps[2].Patch[0]
+	if len(there.Fallbacks) < 3 {
+		t.Fatalf("too few fallbacks: %v", there.Fallbacks)
+	}
+	kept := sample.DeepCopy()
+	kept.SetAnnotations(map[string]string{"example.com/by-the-operator": "yes"})
+	for _, one := range append([]map[string]any{there.Merge}, there.Fallbacks...) {
+		for _, before := range []*unstructured.Unstructured{sample, kept} {
+			after := before.DeepCopy()
+			patched(after.Object, one)
+			patched(after.Object, back.Merge)
+			if len(after.GetAnnotations()) == 0 {
+				after.SetAnnotations(nil)
+			}
+			if diff := gocmp.Diff(before.Object, after.Object); diff != "" {
+				t.Errorf("after %s and back: %s", asJSON(t, one), diff)
+			}
+		}
+	}
+	if got := asJSON(t, back.Fallbacks); got != `[{"metadata":{"annotations":{"opdock.dev/changed":null}}}]` {
+		t.Errorf("the fallback is %s", got)
+	}
+}
+
+// patched changes an object as the API server does.
+func patched(fields, patch map[string]any) {
+	for name, value := range patch {
+		inner, isMap := value.(map[string]any)
+		switch {
+		case value == nil:
+			delete(fields, name)
+		case isMap:
+			if _, there := fields[name].(map[string]any); !there {
+				fields[name] = map[string]any{}
+			}
+			patched(fields[name].(map[string]any), inner)
+		default:
+			fields[name] = value
+		}
 	}
 }

@@ -41,6 +41,8 @@ type Step struct {
 	Name string
 	// Line is the line in the file; 0 if there is none.
 	Line int
+	// Optional means that the scenario can do without it. Only [Default] sets it.
+	Optional bool
 
 	Apply  *Apply
 	Patch  []Patch

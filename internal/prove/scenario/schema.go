@@ -26,8 +26,9 @@ type Suggestion struct {
 }
 
 // FromSchemas makes a scenario from the schemas of CRDs, for a project without samples: it creates an object of each kind
-// with the fields that the schema requires, changes it and deletes it. Objects and changes satisfy the schema and its
-// rules. A schema does not tell what a value means, so the reader has to complete it. It fails if there is nothing for any kind.
+// with the fields that the schema requires, changes it, changes it back and deletes it. Objects and changes satisfy the
+// schema and its rules. A schema does not tell what a value means, so the reader has to complete it. It fails if there is
+// nothing for any kind.
 func FromSchemas(crds []*unstructured.Unstructured) (*Suggestion, error) {
 	var made Suggestion
 	var samples []*unstructured.Unstructured
@@ -50,21 +51,24 @@ func FromSchemas(crds []*unstructured.Unstructured) (*Suggestion, error) {
 	return made.of(comment, samples, crds)
 }
 
-// FromSamples makes a scenario that does what is done without one: the samples are created, changed and deleted.
+// FromSamples makes a scenario that does what is done without one: the samples are created, changed, changed back and deleted.
 func FromSamples(samples, crds []*unstructured.Unstructured) (*Suggestion, error) {
 	return (&Suggestion{}).of("# A scenario with the samples of the project: what opdock prove runs without a scenario.\n", samples, crds)
 }
 
 // of writes a scenario with changes that the schemas allow.
 func (m *Suggestion) of(comment string, samples, crds []*unstructured.Unstructured) (*Suggestion, error) {
-	s := Default(samples)
-	s.Steps[0].Name, s.Steps[1].Name, s.Steps[2].Name = "create", "change", "delete"
-	for i := range s.Steps[1].Patch {
-		patch := &s.Steps[1].Patch[i]
-		if schema := schemaFor(s.Steps[0].Apply.Objects[i], crds); schema != nil {
-			patch.Merge = firstValid(schema, s.Steps[0].Apply.Objects[i].Object, patch)
+	s := Default(samples, crds)
+	create, change, back := &s.Steps[0], &s.Steps[1], &s.Steps[2]
+	create.Name, change.Name, back.Name, s.Steps[3].Name = "create", "change", "change back", "delete"
+	back.Optional = false
+	for i := range change.Patch {
+		patch, object := &change.Patch[i], create.Apply.Objects[i]
+		if schema := schemaFor(object, crds); schema != nil {
+			patch.Merge = firstValid(schema, object.Object, patch)
 		}
-		patch.Fallbacks = nil // a file has none
+		back.Patch[i].Merge = inverse(object, patch.Merge)
+		patch.Fallbacks, back.Patch[i].Fallbacks = nil, nil // a file has none
 	}
 	text, err := s.YAML()
 	if err != nil {

@@ -35,9 +35,9 @@ const (
 	defaultMaxReplicas = 20
 )
 
-// Propose returns changes of one property each to an object, the most telling first: scale up, scale down, other images,
-// optional blocks removed, other valid values, limits, misuses. Every one satisfies the schema and its rules when it is
-// applied to the object alone. The schema belongs to one version of a CRD, and the object has that version.
+// Propose returns changes of one property each to an object, the most telling first. Groups take turns: scale up, scale down,
+// other images, optional blocks removed, other valid values, limits, misuses. Every change satisfies the schema and its rules
+// when it is applied to the object alone. The schema belongs to one version of a CRD, and the object has that version.
 //
 // Propose returns nil if the schema is invalid or the object does not satisfy it; Check returns the reason.
 func Propose(schema *apiextensionsv1.JSONSchemaProps, object map[string]any, o Options) []Change {

@@ -276,7 +276,9 @@ func (w *walker) inside(s site, base any, guessed bool) {
 			c.change.Class, c.group = Limit, groupLimit
 		}
 		c.change = Change{Path: s.path, Class: c.change.Class, Why: "adding an optional block with " + below + ": " + c.why, Also: s.also}
-		c.present = false
+		if c.sort == sortPresent {
+			c.sort = sortPossible // only the block that is added has it
+		}
 		w.candidates = append(w.candidates, c)
 	}
 }
@@ -356,8 +358,19 @@ func (w *walker) add(s site, g group, class Class, why string, alternatives ...a
 	}
 	w.candidates = append(w.candidates, candidate{
 		change: Change{Path: s.path, Class: class, Why: why, Also: s.also}, alternatives: alternatives,
-		group: g, present: s.present, property: s.path, why: why, key: strings.Join(s.path, "\x00"),
+		group: g, sort: s.sort(), property: s.path, why: why, key: strings.Join(s.path, "\x00"),
 	})
+}
+
+// sort returns the sort of a change to the property.
+func (s site) sort() sort {
+	switch {
+	case s.present:
+		return sortPresent
+	case !s.derived, s.schema.Type == "boolean":
+		return sortTelling
+	}
+	return sortPossible
 }
 
 func (w *walker) valid(s site, why string, alternatives ...any) {

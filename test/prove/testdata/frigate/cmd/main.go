@@ -50,8 +50,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		if apierrors.IsNotFound(err) && defect == "trusts-cache" {
 			// Its cache may be older than the frigate.
-			berth := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: harbour, Name: "berth-" + request.Name}}
-			err = r.Delete(ctx, berth)
+			err = r.Delete(ctx, berthOf(request.NamespacedName))
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -73,7 +72,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 }
 
 func (r *reconciler) sail(ctx context.Context, frigate *unstructured.Unstructured) error {
-	berth := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: harbour, Name: "berth-" + frigate.GetName()}}
+	berth := berthOf(client.ObjectKeyFromObject(frigate))
 	if frigate.GetDeletionTimestamp() != nil {
 		return r.leave(ctx, frigate, berth)
 	}
@@ -92,6 +91,15 @@ func (r *reconciler) sail(ctx context.Context, frigate *unstructured.Unstructure
 	}
 	known.Store(frigate.GetName(), frigate.GetGeneration())
 	return nil
+}
+
+// berthOf is the berth of a frigate. One with the same name may sail in another namespace.
+func berthOf(frigate client.ObjectKey) *corev1.ConfigMap {
+	name := "berth-" + frigate.Name
+	if frigate.Namespace != metav1.NamespaceDefault && defect != "shares-berths" {
+		name = "berth-" + frigate.Namespace + "-" + frigate.Name
+	}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: harbour, Name: name}}
 }
 
 // moor takes a berth, which a finalizer frees. Some defects show only without both.
