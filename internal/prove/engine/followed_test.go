@@ -154,11 +154,31 @@ func TestIsPast(t *testing.T) {
 		{compare.Difference{Path: "spec.template.spec.containers[web].env[ROLLOUT_STRATEGY].value", Want: "a", Got: "b"}, false},
 		{compare.Difference{Path: "metadata.labels.previous-owner", Want: "a", Got: "b"}, false},
 		{compare.Difference{Path: "spec.template.metadata.annotations.config-hash", Want: "a", Got: "b"}, false},
+		{compare.Difference{Object: "StatefulSet default/web", Path: "status.currentRevision", Want: "web-a", Got: "web-b"}, true},
+		{compare.Difference{Object: "StatefulSet default/web", Path: "status.currentReplicas", Want: "1", Got: "0"}, false},
 		{compare.Difference{Path: "spec.revisionHistoryLimit", Want: "1", Got: "3"}, false},
 		{compare.Difference{Path: "spec.replicas", Want: "1", Got: "3"}, false},
 	} {
 		if past := isPast(test.d, fresh); past != test.past {
 			t.Errorf("%+v: %v", test.d, past)
+		}
+	}
+}
+
+// TestIsNote has annotations that only say when something happened.
+func TestIsNote(t *testing.T) {
+	for _, test := range []struct {
+		d    compare.Difference
+		note bool
+	}{
+		{compare.Difference{Path: "metadata.annotations.example.com/pluginsUpdatedAt", Want: "absent", Got: "(time)"}, true},
+		{compare.Difference{Path: "metadata.annotations.example.com/createdAt", Want: "(time)", Got: "absent"}, false},
+		{compare.Difference{Path: "metadata.annotations.example.com/owner", Want: "absent", Got: "nelson"}, false},
+		{compare.Difference{Path: "spec.template.metadata.annotations.kubectl.kubernetes.io/restartedAt", Want: "absent", Got: "(time)"}, false},
+		{compare.Difference{Path: "status.lastSeen", Want: "absent", Got: "(time)"}, false},
+	} {
+		if note := isNote(test.d); note != test.note {
+			t.Errorf("%+v: %v", test.d, note)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func (r *run) deviations(step int) []compare.Difference {
 func (r *run) deviationsOf(step int, shape compare.Shape) []compare.Difference {
 	c := r.campaign
 	want := c.reference[step].shape
-	found := c.mask.Differences(want, shape)
+	found := slices.DeleteFunc(c.mask.Differences(want, shape), isNote)
 	if r.family == "input" || r.family == "unobserved" { // which take changes back
 		found = c.withoutGrownVolumes(found)
 	}
@@ -153,6 +153,12 @@ func (r *run) deviationsOf(step int, shape compare.Shape) []compare.Difference {
 		found = slices.DeleteFunc(found, func(d compare.Difference) bool { return isTrace(r.setting, d, want) })
 	}
 	return c.withoutIgnoredFields(r.family, step, found)
+}
+
+// isNote reports whether a difference is an annotation with the time at which something happened that does not happen undisturbed. In
+// a pod template, it is more than that.
+func isNote(d compare.Difference) bool {
+	return strings.HasPrefix(d.Path, "metadata.annotations.") && d.Want == "absent" && d.Got == "(time)"
 }
 
 // isTrace reports whether a difference only shows that something was changed and changed back, such as the time of the last change in

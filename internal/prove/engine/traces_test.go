@@ -31,7 +31,8 @@ func TestTraces(t *testing.T) {
 		left      bool
 	}{
 		"a time":                             {true, with("metadata.annotations.updatedAt", "(time)"), false},
-		"a time, and there was no change":    {false, with("metadata.annotations.updatedAt", "(time)"), true},
+		"a time, and there was no change":    {false, with("spec.template.metadata.annotations.updatedAt", "(time)"), true},
+		"a note of a time":                   {false, with("metadata.annotations.updatedAt", "(time)"), false},
 		"an older object":                    {true, older, false},
 		"one, and there was no change":       {false, older, true},
 		"an object that none has replaced":   {true, other, true},
