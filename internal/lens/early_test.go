@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -120,7 +121,7 @@ func TestRefusedWhileTheRequestPauses(t *testing.T) {
 	t.Parallel()
 	const refusal = "forbidden"
 	server := secureServer(t, "", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", fmt.Sprint(len(refusal)))
+		w.Header().Set("Content-Length", strconv.Itoa(len(refusal)))
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, refusal)
 	})

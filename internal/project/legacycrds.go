@@ -6,6 +6,7 @@ package project
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/install"
@@ -38,9 +39,7 @@ func (p *Project) current(definition *unstructured.Unstructured, folder string) 
 	if position.file != "" {
 		old = fmt.Sprintf("%s:%d: %s", position.file, position.line, old)
 	}
-	for _, one := range without {
-		old += "; the schema of " + one + ", so any value is accepted"
-	}
+	old = strings.Join(append([]string{old}, without...), "; ")
 	p.warn("%s; it is converted to %s/v1 here: change the file", old, extensionsGroup)
 	return converted, nil
 }
@@ -65,7 +64,7 @@ var definitionVersions = func() *runtime.Scheme {
 	return scheme
 }()
 
-// fromV1beta1 converts a definition, and returns which versions lose their schema, and why.
+// fromV1beta1 converts a definition, and says which versions lose their schema, and why.
 func fromV1beta1(definition *unstructured.Unstructured) (converted *unstructured.Unstructured, without []string, err error) {
 	var old apiextensionsv1beta1.CustomResourceDefinition
 	if definition.GroupVersionKind().Version != "v1beta1" {
@@ -102,7 +101,7 @@ func fromV1beta1(definition *unstructured.Unstructured) (converted *unstructured
 			root.Properties["metadata"] = metadata // every object has it as it is
 		}
 		if err := checkStructural(root); err != nil {
-			without = append(without, fmt.Sprintf("%s is left out, because it is not structural (%v)", version.Name, err))
+			without = append(without, fmt.Sprintf("the schema of %s is left out, because it is not structural (%v), so any value is accepted", version.Name, err))
 			version.Schema = anything()
 		}
 	}
