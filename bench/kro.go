@@ -63,7 +63,7 @@ func kroSection(ctx context.Context, e environment) (string, error) {
 	}
 	var races []results
 	for _, size := range e.kroSizes {
-		one, err := race(ctx, e, size, e.fleetRuns, []racer{
+		one, err := race(ctx, e, size, rounds(e.fleetRuns, size, slices.Max(e.kroSizes)), []racer{
 			{floorRacer, raceFloor(k.app)}, {fleetRacer, raceFleet(e, program)}, {kroDefault, k.race(e, kroDefault)}, {kroTuned, k.race(e, kroTuned)},
 		})
 		if err != nil {
@@ -75,7 +75,7 @@ func kroSection(ctx context.Context, e environment) (string, error) {
 		p("The same application, with one Deployment and one Service, runs as an AppService and as an instance of a ResourceGraphDefinition")
 		p("of kro %s, which is built from its Go module. Both write the same fields and are ready when the Deployment is available. \"kro,", k.version)
 		p("default\" runs with the arguments of its chart; \"kro, tuned\" has 16 workers and no rate limits. The fleet runs as")
-		p("installed. Neither elects a leader. As above, the contenders took turns in %d rounds, and each run has a new cluster. Each contender has", e.fleetRuns)
+		p("installed. Neither elects a leader. As above, the contenders took turns, and each run has a new cluster. Each contender has")
 		p("handled one application before the clock starts. CPU times and writes count until everything is at rest. %s\n", lateness(races))
 		writeRaces(p, races, fleetRacer)
 	}, kroGoals(races)), nil

@@ -80,7 +80,7 @@ func run(ctx context.Context) error {
 	e.fleetSizes, e.kroSizes = []int{100, 500, 1000}, []int{200, 1000}
 	flag.Func("fleet-sizes", "numbers of AppServices, separated by commas (default 100,500,1000)", sizesOf(&e.fleetSizes))
 	flag.Func("kro-sizes", "numbers of applications to compare the fleet and kro with, separated by commas (default 200,1000)", sizesOf(&e.kroSizes))
-	flag.IntVar(&e.fleetRuns, "fleet-runs", 3, "number of rounds for each number of AppServices or applications; up to three times as many for the smaller numbers of AppServices")
+	flag.IntVar(&e.fleetRuns, "fleet-runs", 3, "number of rounds for each number of AppServices or applications; up to three times as many for the smaller numbers")
 	flag.StringVar(&e.profiles, "profiles", "", "existing directory for profiles of the control plane and the managers, from fleet and kro; empty takes none")
 	flag.DurationVar(&e.idle, "idle", 5*time.Minute, "how long to observe the fleet at rest")
 	flag.DurationVar(&e.flood, "flood", 10*time.Minute, "how long to load a recorder with events")

@@ -188,7 +188,7 @@ func keep(all results, exclusions []exclusion) error {
 
 // throughLens starts a lens in front of a cluster and writes a kubeconfig that connects through it.
 func throughLens(ctx context.Context, c *cluster.Cluster) (kubeconfig string, end func() error, err error) {
-	proxy, err := lens.Start(ctx, lens.Options{Upstream: c.Config()})
+	proxy, err := lens.Start(ctx, lens.Options{Upstream: c.Config(), Near: true})
 	if err != nil {
 		return "", nil, err
 	}
