@@ -96,7 +96,7 @@ func fromV1beta1(definition *unstructured.Unstructured) (converted *unstructured
 		root := version.Schema.OpenAPIV3Schema
 		root.Type = "object"
 		metadata, has := root.Properties["metadata"]
-		inWordsOfV1(root, preserves)
+		addExtensions(root, preserves)
 		if has {
 			root.Properties["metadata"] = metadata // every object has it as it is
 		}
@@ -133,9 +133,9 @@ func anything() *apiextensionsv1.CustomResourceValidation {
 	return &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}}
 }
 
-// inWordsOfV1 says in the words of v1 what schemas of v1beta1 say in others: that a value is an integer or a string, and that an
-// object keeps the fields that the schema does not have.
-func inWordsOfV1(schema *apiextensionsv1.JSONSchemaProps, preserves bool) {
+// addExtensions sets the extensions that v1 requires where v1beta1 did not: for values that are an integer or a string, and for
+// objects that keep unknown fields.
+func addExtensions(schema *apiextensionsv1.JSONSchemaProps, preserves bool) {
 	if schema.Type == "" && len(schema.AnyOf) == 2 && schema.AnyOf[0].Type == "integer" && schema.AnyOf[1].Type == "string" { //nolint:mnd // the two types
 		schema.XIntOrString = true
 	}
@@ -143,13 +143,13 @@ func inWordsOfV1(schema *apiextensionsv1.JSONSchemaProps, preserves bool) {
 		schema.XPreserveUnknownFields = new(true)
 	}
 	for name, property := range schema.Properties {
-		inWordsOfV1(&property, preserves)
+		addExtensions(&property, preserves)
 		schema.Properties[name] = property
 	}
 	if schema.Items != nil && schema.Items.Schema != nil {
-		inWordsOfV1(schema.Items.Schema, preserves)
+		addExtensions(schema.Items.Schema, preserves)
 	}
 	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
-		inWordsOfV1(schema.AdditionalProperties.Schema, preserves)
+		addExtensions(schema.AdditionalProperties.Schema, preserves)
 	}
 }

@@ -103,8 +103,8 @@ func (c *campaign) fullest() int {
 	return fullest
 }
 
-// disturbedStep returns the step before which custom resources and what belongs to them are disturbed: the fullest, or the one before
-// it that takes a change back. Some operators refuse that, and would be in trouble already.
+// disturbedStep returns the step before which custom resources and their children are disturbed: the fullest, or a step right
+// before it that reverts a change. An operator that refuses to scale down, for example, would be in an error state after that.
 func (c *campaign) disturbedStep() int {
 	step := c.fullest()
 	for step > 1 && c.bringsBack(step-1) {

@@ -151,8 +151,8 @@ func refusedFor(live *unstructured.Unstructured, answers []seenMoment, events []
 }
 
 // watchMisuse looks at what a custom resource says while it has a wrong value. Simulated nodes pull any image, so pods with one that
-// does not exist are told to fail. They stay like that when the change is taken back: an operator must not wait for them. Only
-// pods that get another image recover, and those of a Job, because its template cannot change.
+// does not exist are told to fail. They keep failing after the change is reverted, so an operator that waits for them to become
+// ready never recovers. The exceptions are pods that get another image, and pods of a Job, whose template is immutable.
 func (r *run) watchMisuse(p *Plan, change values.Change, d *disturbance) {
 	last := r.lens.Stream().Last()
 	m := &misuse{
