@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,9 @@ type arrivals struct {
 	kinds []controller.Kind
 
 	wake chan struct{}
+	// parts are what the started kinds consist of: controllers and caches. They are not added to the manager, because a manager
+	// that stops while something is added to it may wait until its grace period is over.
+	parts *errgroup.Group
 
 	mutex   sync.Mutex
 	pending []*expected
@@ -94,8 +98,8 @@ func (a *arrivals) start(ctx context.Context, kind controller.Kind) error {
 	if err := a.setup(ctx, staged, kind); err != nil {
 		return fmt.Errorf("setting up %s: %w", kind.Kind, err)
 	}
-	if err := staged.release(); err != nil {
-		return fmt.Errorf("starting %s: %w", kind.Kind, err)
+	for _, part := range staged.runnables {
+		a.parts.Go(func() error { return part.Start(ctx) })
 	}
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -117,8 +121,16 @@ func (a *arrivals) NeedLeaderElection() bool { return true }
 // longer than these attempts, the next event of the CRD starts them again.
 var lookAgain = wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 10, Cap: 10 * time.Second}
 
-// Start implements manager.Runnable. It returns when the manager stops.
+// Start implements manager.Runnable. It returns when the manager stops and everything that was started has ended.
 func (a *arrivals) Start(ctx context.Context) error {
+	var running context.Context
+	a.parts, running = errgroup.WithContext(ctx)
+	a.parts.Go(func() error { return a.startServed(running) })
+	return a.parts.Wait()
+}
+
+// startServed starts each kind as soon as it is served, until the manager stops.
+func (a *arrivals) startServed(ctx context.Context) error {
 	var (
 		attempts     wait.Backoff
 		stopWatching context.CancelFunc

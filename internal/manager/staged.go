@@ -4,15 +4,13 @@
 package manager
 
 import (
-	"fmt"
-
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// stagedManager collects what is added to a manager, and adds it when all of it is complete. A running manager starts what is
-// added to it at once, and a builder adds its controller before the controller has a watch. The controller would not wait for
-// its caches, and would miss changes between its first list and its last watch.
+// stagedManager collects what is added to a manager while a kind is set up, so that all of it starts when it is complete. A
+// running manager starts what is added to it at once, and a builder adds its controller before the controller has a watch. The
+// controller would not wait for its caches, and would miss changes between its first list and its last watch.
 type stagedManager struct {
 	ctrl.Manager
 
@@ -22,16 +20,5 @@ type stagedManager struct {
 // Add implements ctrl.Manager.
 func (m *stagedManager) Add(runnable manager.Runnable) error {
 	m.runnables = append(m.runnables, runnable)
-	return nil
-}
-
-// release adds everything to the manager, in the same order.
-func (m *stagedManager) release() error {
-	for _, runnable := range m.runnables {
-		if err := m.Manager.Add(runnable); err != nil {
-			return fmt.Errorf("adding %T: %w", runnable, err)
-		}
-	}
-	m.runnables = nil
 	return nil
 }
