@@ -20,7 +20,7 @@ import (
 // Everything is well in the end, so that is the only finding: if no image can be pulled, and if a user names one that does not exist.
 func TestImagesThatCannotBePulled(t *testing.T) {
 	beacon := filepath.Join("..", "upgrade", "testdata", "beacon")
-	o := options(t, testenv.Project(t, filepath.Join("..", ".."), "beacon", beacon, filepath.Join("testdata", "shared")))
+	o := brief(t, options(t, testenv.Project(t, filepath.Join("..", ".."), "beacon", beacon, filepath.Join("testdata", "shared"))))
 	claim(t, o.Dir)
 	wrong := values.Change{Path: []string{"spec", "tower"}, Value: "missing.invalid/no-such-image:0", Class: values.Misuse}
 	for known, test := range map[string]struct {
@@ -51,7 +51,7 @@ func TestImagesThatCannotBePulled(t *testing.T) {
 // it never puts the image right. `make defects` tries that as well.
 func TestWrongImagesThatAreTakenBack(t *testing.T) {
 	beacon := filepath.Join("..", "upgrade", "testdata", "beacon")
-	o := options(t, testenv.Project(t, filepath.Join("..", ".."), "beacon", beacon, filepath.Join("testdata", "shared")))
+	o := brief(t, options(t, testenv.Project(t, filepath.Join("..", ".."), "beacon", beacon, filepath.Join("testdata", "shared"))))
 	namesImage(t, o.Dir)
 	rewrite(t, filepath.Join(o.Dir, "cmd", "main.go"), map[string]string{
 		"appsv1.Deployment": "appsv1.StatefulSet",

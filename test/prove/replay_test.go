@@ -20,12 +20,12 @@ import (
 
 // TestReplay runs one disturbance that shows a defect, whose line is named; shows it again; and once more after it was mended.
 func TestReplay(t *testing.T) {
-	o := frigate(t)
+	o := brief(t, frigate(t))
 	o.Env = append(slices.Clone(o.Env), "DEFECT=forgets-first")
 	o.Learned = filepath.Join(t.TempDir(), "recordings", "prove.jsonl")
 	const known = "crash-000000"
 	forgetting := &engine.Moment{Verb: "update", Group: "navy.example.com", Resource: "frigates", Namespace: "default", Name: "constitution", Nth: 1}
-	plan := &engine.Plan{Family: "crash", Variant: "before", Step: 3, At: forgetting, Says: "The operator is killed"}
+	plan := &engine.Plan{Family: "crash", Variant: "before", Step: 1, At: forgetting, Says: "The operator is killed"}
 	campaign, same, err := (&prove.Campaign{Plans: map[string]*engine.Plan{known: plan}, Digest: "of another build"}).Replay(t.Context(), o, known)
 	if err != nil {
 		t.Fatal(err)

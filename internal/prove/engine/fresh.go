@@ -267,6 +267,11 @@ func (c *campaign) changeIn(p *Plan, before world.State) *changing {
 	if p.Variant == unchanged {
 		return &changing{what: "the changes in the scenario", done: p.Says}
 	}
+	if p.Variant == content {
+		about := &changing{what: "a change of " + p.Object, change: p.Object + " gets other content"}
+		about.done = about.change + ". Another cluster gets the same content from the start"
+		return about
+	}
 	about := &changing{what: "a change of " + values.Path(p.Path), change: p.Says, done: p.Says}
 	change, err := changeOf(p.Value)
 	if err != nil {

@@ -58,6 +58,7 @@ func (c *campaign) inputs(definitions []*unstructured.Unstructured) (plans []*Pl
 			})
 		}
 	}
+	plans = append(plans, c.contentPlans(step)...)
 	starts := 0
 	for at := last; at > 1 && len(plans) > 0; at-- {
 		if at < last && !c.changesSpecs(at-1) {
@@ -153,22 +154,36 @@ func feed(r *run, p *Plan) (*disturbance, error) {
 	if target == nil {
 		return nil, &notThereError{p.Object}
 	}
+	if p.Variant == content {
+		return refill(r, p, target), nil
+	}
 	change, err := changeOf(p.Value)
 	if err != nil {
 		return nil, err
 	}
+	d := r.changing(p, target, func(live *unstructured.Unstructured) error {
+		changed, err := change.Apply(live.Object)
+		if err == nil {
+			live.Object = changed
+		}
+		return err
+	})
+	if change.Class == values.Misuse {
+		r.watchMisuse(p, change, d)
+	}
+	return d, nil
+}
+
+// changing changes an object of the scenario, and takes the change back.
+func (r *run) changing(p *Plan, target *unstructured.Unstructured, how func(live *unstructured.Unstructured) error) *disturbance {
 	before := r.specs()
-	d := &disturbance{
+	if !r.campaign.isSubject(p.Object) {
+		before = append(before, target.DeepCopy())
+	}
+	return &disturbance{
 		act: func(ctx context.Context) error {
 			var failed error
-			err := r.change(ctx, target, func(live *unstructured.Unstructured) {
-				changed, err := change.Apply(live.Object)
-				if err != nil {
-					failed = err
-					return
-				}
-				live.Object = changed
-			})
+			err := r.change(ctx, target, func(live *unstructured.Unstructured) { failed = how(live) })
 			if failed != nil {
 				return failed
 			}
@@ -185,10 +200,6 @@ func feed(r *run, p *Plan) (*disturbance, error) {
 			return r.healthOf(p.Step-1, over)
 		},
 	}
-	if change.Class == values.Misuse {
-		r.watchMisuse(p, change, d)
-	}
-	return d, nil
 }
 
 // changeOf reads a change that may come from a file.

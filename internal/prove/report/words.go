@@ -24,7 +24,7 @@ var families = []word{
 	{"drift", "Drift", "Another user edits, relabels, orphans or deletes what the operator made."},
 	{"pods", "Pods", "Pods crash, fail to pull their image, never become ready or lose their node, and recover."},
 	{"order", "Order", "Objects arrive late, in another order, compete for a child, or are recreated at once."},
-	{"input", "Input", "Properties get values from the CRD's schema: valid, at their limits, or wrong; then they are reverted."},
+	{"input", "Input", "Properties get values from the CRD's schema: valid, at their limits, or wrong; ConfigMaps and Secrets get other content; then all is reverted."},
 	{"upgrade", "Upgrade", "The objects were made by an older version of the operator, and this version takes over."},
 }
 
