@@ -38,7 +38,7 @@ RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 # in test/fleet (podcluster).
 UNRACED := %/bench %/client/informers/externalversions %/internal/controller/podcluster
 TESTED = $(eval TESTED := $$(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))$(TESTED)
-# Campaigns run several control planes at once, so nothing else runs beside them.
+# Campaigns run several control planes at once, so only they run at the same time. They wait most of the time.
 CAMPAIGNS := %/test/prove %/test/upgrade
 CONCURRENT = $(filter-out $(UNRACED),$(filter $(addprefix %/opdock/,test/fleet $(shell grep -rlE --include='*.go' --exclude='*_test.go' \
 	-e '^[[:space:]]*go [[:alpha:]]' -e '[.]Go.func' . | xargs -n 1 dirname | sort -u | sed 's|^\./||')),$(TESTED)))
@@ -80,7 +80,7 @@ test: export OPDOCK_PROGRAM := $(CURDIR)/$(OPDOCK)
 test: export OPDOCK_DELVE := $(CURDIR)/$(DELVE)
 test: build $(GOLANGCI_LINT) $(DELVE) ## Run all tests
 	go test $(TESTFLAGS) -timeout 20m $(filter-out $(CAMPAIGNS) $(filter-out %/generate,$(CONCURRENT)),$(TESTED))
-	go test $(TESTFLAGS) -timeout 20m -p 1 $(filter $(CAMPAIGNS),$(TESTED))
+	go test $(TESTFLAGS) -timeout 20m $(filter $(CAMPAIGNS),$(TESTED))
 	go test $(TESTFLAGS) -timeout 20m -short $(RACE) $(CONCURRENT)
 	OPDOCK_CONTROLPLANE= go test $(TESTFLAGS) -tags opdock_unsafe ./why/...
 	CGO_ENABLED=0 go -C controlplane test $(TESTFLAGS) ./...

@@ -18,6 +18,7 @@ import (
 // TestContentThatChanges is about an operator that passes on what is in a ConfigMap. It learns of a change only if it watches
 // ConfigMaps for that, with FOLLOWS.
 func TestContentThatChanges(t *testing.T) {
+	t.Parallel()
 	beacon := filepath.Join("..", "upgrade", "testdata", "beacon")
 	o := options(t, testenv.Project(t, filepath.Join("..", ".."), "beacon", beacon, filepath.Join("testdata", "shared")))
 	readsOil(t, o.Dir)

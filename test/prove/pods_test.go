@@ -19,6 +19,7 @@ import (
 // TestImagesThatCannotBePulled is about an operator that calls its custom resource ready as soon as it has created the Deployment.
 // Everything is well in the end, so that is the only finding: if no image can be pulled, and if a user names one that does not exist.
 func TestImagesThatCannotBePulled(t *testing.T) {
+	t.Parallel()
 	beacon := filepath.Join("..", "upgrade", "testdata", "beacon")
 	o := brief(t, options(t, testenv.Project(t, filepath.Join("..", ".."), "beacon", beacon, filepath.Join("testdata", "shared"))))
 	claim(t, o.Dir)
@@ -50,6 +51,7 @@ func TestImagesThatCannotBePulled(t *testing.T) {
 // replace the pod that never got ready: that is not the operator's to mend. With WAITS, it does nothing until the pod is ready, and so
 // it never puts the image right. `make defects` tries that as well.
 func TestWrongImagesThatAreTakenBack(t *testing.T) {
+	t.Parallel()
 	beacon := filepath.Join("..", "upgrade", "testdata", "beacon")
 	o := brief(t, options(t, testenv.Project(t, filepath.Join("..", ".."), "beacon", beacon, filepath.Join("testdata", "shared"))))
 	namesImage(t, o.Dir)

@@ -105,6 +105,7 @@ func relative(t *testing.T, dir string) string {
 // TestCampaigns has one campaign for each defect, with the family that must find it, and one without any. The operator is built
 // once. Without a defect, it reads only the in-cluster configuration, which each of its starts must have.
 func TestCampaigns(t *testing.T) {
+	t.Parallel()
 	o := frigate(t)
 	for _, test := range []struct {
 		defect, family string

@@ -20,6 +20,7 @@ import (
 
 // TestReplay runs one disturbance that shows a defect, whose line is named; shows it again; and once more after it was mended.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	o := brief(t, frigate(t))
 	o.Env = append(slices.Clone(o.Env), "DEFECT=forgets-first")
 	o.Learned = filepath.Join(t.TempDir(), "recordings", "prove.jsonl")

@@ -18,6 +18,7 @@ import (
 // cache deletes the berth of a frigate that it does not see. One that asks the API server does not. The same holds if frigates are
 // created again, and are being deleted in the list. OPDOCK_TEST_DEFECTS=all tries all of that.
 func TestOlderList(t *testing.T) {
+	t.Parallel()
 	o := brief(t, frigate(t))
 	const known = "stale-000000"
 	for _, test := range []struct {
