@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/opdock/opdock/internal/prove/engine"
+	"github.com/opdock/opdock/internal/prove/values"
 	"github.com/opdock/opdock/internal/testenv"
 	"github.com/opdock/opdock/prove"
 )
@@ -22,14 +23,33 @@ func TestContentThatChanges(t *testing.T) {
 	beacon := filepath.Join("..", "upgrade", "testdata", "beacon")
 	o := options(t, testenv.Project(t, filepath.Join("..", ".."), "beacon", beacon, filepath.Join("testdata", "shared")))
 	readsOil(t, o.Dir)
-	o = brief(t, o)
-	const known = "input-000000"
 	plan := &engine.Plan{Family: "input", Variant: "content", Step: 1, Object: "ConfigMap default/oil", Fresh: true, Says: "ConfigMap default/oil gets other content"}
-	for follows, want := range map[string]string{"FOLLOWS=": "update Deployment default/cape spec.template.spec.containers[lamp].env[OIL].value", "FOLLOWS=1": ""} {
-		t.Run(follows, func(t *testing.T) {
+	expectFound(t, brief(t, o), plan, map[string]string{
+		"FOLLOWS=": "update Deployment default/cape spec.template.spec.containers[lamp].env[OIL].value", "FOLLOWS=1": "",
+	})
+}
+
+// TestPodsThatMissAChange is about an operator whose pods have a variable from a ConfigMap that it writes. With HASHES, it replaces
+// them when the ConfigMap changes.
+func TestPodsThatMissAChange(t *testing.T) {
+	t.Parallel()
+	beacon := filepath.Join("..", "upgrade", "testdata", "beacon")
+	o := options(t, testenv.Project(t, filepath.Join("..", ".."), "beacon", beacon, filepath.Join("testdata", "shared")))
+	configures(t, o.Dir)
+	change := values.Change{Path: []string{"spec", "tower"}, Value: "south", Class: values.Valid}
+	plan := &engine.Plan{Family: "input", Variant: "valid", Step: 1, Object: "Beacon default/cape", Path: change.Path, Value: change, Fresh: true, Says: "Beacon default/cape gets another tower"}
+	expectFound(t, brief(t, o), plan, map[string]string{"HASHES=": "update ConfigMap default/cape data.tower", "HASHES=1": ""})
+}
+
+// expectFound replays a plan with each of these variables, and wants these findings. If there are to be none, the case is rare.
+func expectFound(t *testing.T, o prove.Options, plan *engine.Plan, wanted map[string]string) {
+	t.Helper()
+	const known = "input-000000"
+	for variable, want := range wanted {
+		t.Run(variable, func(t *testing.T) {
 			skipRare(t, want == "")
 			o := o
-			o.Env = append(slices.Clone(o.Env), follows)
+			o.Env = append(slices.Clone(o.Env), variable)
 			campaign, _, err := (&prove.Campaign{Plans: map[string]*engine.Plan{known: plan}}).Replay(t.Context(), o, known)
 			if err != nil {
 				t.Fatal(err)
@@ -47,6 +67,37 @@ func TestContentThatChanges(t *testing.T) {
 			}
 		})
 	}
+}
+
+// configures makes the operator write a ConfigMap, and read a variable from it.
+func configures(t *testing.T, dir string) {
+	t.Helper()
+	rewrite(t, filepath.Join(dir, "cmd", "main.go"), map[string]string{
+		`	"context"
+`: `	"context"
+	"os"
+`,
+		`func (r *reconciler) light(ctx context.Context, one *unstructured.Unstructured) error {
+`: `func (r *reconciler) light(ctx context.Context, one *unstructured.Unstructured) error {
+	tower, _, _ := unstructured.NestedString(one.Object, "spec", "tower")
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: one.GetNamespace(), Name: one.GetName()}}
+	if _, err := controllerutil.CreateOrUpdate(ctx, r.Client, settings, func() error {
+		settings.Data = map[string]string{"tower": tower}
+		return controllerutil.SetControllerReference(one, settings, r.Scheme())
+	}); err != nil {
+		return err
+	}
+`,
+		`{Name: "OIL", Value: oil}}`: `{Name: "OIL", Value: oil}, {Name: "TOWER", ValueFrom: &corev1.EnvVarSource{
+			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: one.GetName()}, Key: "tower"},
+		}}}
+		if os.Getenv("HASHES") != "" {
+			lamp.Spec.Template.Annotations = map[string]string{"tower": tower}
+		}`,
+	})
+	rewrite(t, filepath.Join(dir, "config", "rbac", "rbac.yaml"), map[string]string{
+		"rules:\n": "rules:\n- {apiGroups: [\"\"], resources: [configmaps], verbs: [get, list, watch, create, update]}\n",
+	})
 }
 
 // readsOil makes the operator take the value of a variable from a ConfigMap, which becomes one of the samples.

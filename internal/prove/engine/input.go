@@ -180,6 +180,7 @@ func (r *run) changing(p *Plan, target *unstructured.Unstructured, how func(live
 	if !r.campaign.isSubject(p.Object) {
 		before = append(before, target.DeepCopy())
 	}
+	state := r.world.State()
 	return &disturbance{
 		act: func(ctx context.Context) error {
 			var failed error
@@ -198,6 +199,9 @@ func (r *run) changing(p *Plan, target *unstructured.Unstructured, how func(live
 		broken: func(over rested) []*Observation {
 			r.changed = r.made(over)
 			return r.healthOf(p.Step-1, over)
+		},
+		claims: func(context.Context) ([]*Observation, error) {
+			return r.campaign.outdated(p.Step-1, state, r.made(rested{})), nil
 		},
 	}
 }

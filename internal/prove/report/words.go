@@ -34,7 +34,7 @@ var verdicts = []word{
 	{"exit", "Exit", "The operator exited, although no fault ended it."},
 	{"foreign", "Foreign object", "The operator changed or deleted an object that it does not control."},
 	{"end-state", "End state", "The objects at the end differ from those of an undisturbed run."},
-	{"update", "Update", "A changed spec leads to other objects than the same spec from the start."},
+	{"update", "Update", "A changed spec leads to other objects than the same spec from the start, or does not reach the pods."},
 	{"deletion", "Deletion", "The deletion of an object does not end."},
 	{"leftovers", "Leftovers", "Objects of the operator remain after the custom resource is deleted."},
 	{"counts", "Counts", "The operator created or deleted objects more often than in an undisturbed run."},
