@@ -41,10 +41,23 @@ func TestPodsThatMissAChange(t *testing.T) {
 	expectFound(t, brief(t, o), plan, map[string]string{"HASHES=": "update ConfigMap default/cape data.tower", "HASHES=1": ""})
 }
 
+// TestRolloutRestart is about an operator that sets all annotations of its pod template, and so removes the one of kubectl.
+func TestRolloutRestart(t *testing.T) {
+	skipRare(t, true)
+	t.Parallel()
+	beacon := filepath.Join("..", "upgrade", "testdata", "beacon")
+	o := options(t, testenv.Project(t, filepath.Join("..", ".."), "beacon", beacon, filepath.Join("testdata", "shared")))
+	configures(t, o.Dir)
+	plan := &engine.Plan{Family: "drift", Variant: "rollout-restart", Step: 1, Object: "Deployment default/cape", Says: "Another user restarts the pods"}
+	expectFound(t, brief(t, o), plan, map[string]string{
+		"HASHES=1": "end-state Deployment default/cape spec.template.metadata.annotations.kubectl.kubernetes.io/restartedAt", "HASHES=": "",
+	})
+}
+
 // expectFound replays a plan with each of these variables, and wants these findings. If there are to be none, the case is rare.
 func expectFound(t *testing.T, o prove.Options, plan *engine.Plan, wanted map[string]string) {
 	t.Helper()
-	const known = "input-000000"
+	known := plan.Family + "-000000"
 	for variable, want := range wanted {
 		t.Run(variable, func(t *testing.T) {
 			skipRare(t, want == "")
@@ -63,7 +76,7 @@ func expectFound(t *testing.T, o prove.Options, plan *engine.Plan, wanted map[st
 				t.Errorf("found %q, want %q", got, want)
 			}
 			if want == "" {
-				expectClean(t, campaign, "input")
+				expectClean(t, campaign, plan.Family)
 			}
 		})
 	}

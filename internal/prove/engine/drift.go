@@ -52,6 +52,9 @@ func driftPlans(c *campaign) (plans []*Plan) {
 		if child.made && len(child.object.GetLabels()) > 0 {
 			add("relabel", name, "The labels of "+name+" are removed by another user", nil, nil)
 		}
+		if child.made && canRestart(child.key) {
+			add(rolloutRestart, name, "Another user restarts the pods of "+name+" with kubectl rollout restart", nil, nil)
+		}
 	}
 	all := make([][]edit, len(children))
 	for i, child := range children {
@@ -78,7 +81,7 @@ func driftPlans(c *campaign) (plans []*Plan) {
 }
 
 // firstDrift is the rank of the first plan of each variant.
-var firstDrift = map[string]int{"delete": 0, "edit": 0, "status": 0, "finalizer": 1, "orphan": 2, "relabel": 2}
+var firstDrift = map[string]int{"delete": 0, "edit": 0, "status": 0, "finalizer": 1, rolloutRestart: 1, "orphan": 2, "relabel": 2}
 
 // kindsInTurn sorts objects so that one of each kind comes before a second one of any.
 func kindsInTurn(children []child) []child {
@@ -199,6 +202,9 @@ func drift(r *run, p *Plan) (*disturbance, error) {
 	}
 	change := func(how func(live *unstructured.Unstructured)) func(context.Context) error {
 		return func(ctx context.Context) error { return r.change(ctx, target, how) }
+	}
+	if p.Variant == rolloutRestart {
+		return restartRollout(r, p, target), nil
 	}
 	d := &disturbance{}
 	switch p.Variant {

@@ -140,8 +140,8 @@ func TestObjectsThatTheOperatorOnlyChanges(t *testing.T) {
 		change   func(c *campaign, object *unstructured.Unstructured)
 		variants []string
 	}{
-		"the operator applies it": {"apply", nil, []string{"delete", "edit", "finalizer", "orphan", "relabel"}},
-		"the operator creates it": {"create", nil, []string{"delete", "edit", "finalizer", "orphan", "relabel"}},
+		"the operator applies it": {"apply", nil, []string{"delete", "edit", "finalizer", "orphan", "relabel", "rollout-restart"}},
+		"the operator creates it": {"create", nil, []string{"delete", "edit", "finalizer", "orphan", "relabel", "rollout-restart"}},
 		"the operator patches it": {"patch", nil, []string{"edit", "finalizer"}},
 		"the scenario brings it":  {"apply", func(c *campaign, object *unstructured.Unstructured) { c.o.Others = append(c.o.Others, object) }, []string{"edit", "finalizer"}},
 		"a controller of Kubernetes does": {"apply", func(_ *campaign, object *unstructured.Unstructured) {
@@ -261,13 +261,13 @@ func TestDriftsTakeTurns(t *testing.T) {
 	}
 	c.o.Families = []string{"drift"}
 	seen, kinds := map[string]bool{}, map[string]bool{}
-	for _, p := range c.plans()[:9] {
+	for _, p := range c.plans()[:10] {
 		seen[p.Variant] = true
 		if p.Variant == "delete" {
 			kinds[strings.Fields(p.Object)[0]] = true
 		}
 	}
-	for _, variant := range []string{"delete", "status", "finalizer", "orphan", "relabel"} {
+	for _, variant := range []string{"delete", "status", "finalizer", "orphan", "relabel", "rollout-restart"} {
 		if !seen[variant] {
 			t.Errorf("%s is not among the first", variant)
 		}
