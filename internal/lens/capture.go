@@ -35,6 +35,7 @@ type capture struct {
 	data  []byte
 	size  int64
 	short string // why data is not all of it
+	over  bool   // whether it was released; the rest of a body that nobody waits for may still arrive
 }
 
 // Words for why something is not decoded.
@@ -48,6 +49,9 @@ const (
 func (c *capture) write(data []byte) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
+	if c.over {
+		return
+	}
 	c.size += int64(len(data))
 	switch {
 	case c.short != "" || len(data) == 0:
@@ -82,7 +86,7 @@ func (c *capture) release() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.budget.give(len(c.data))
-	c.data = nil
+	c.data, c.over = nil, true
 }
 
 // errHungUp is a client that has not read an answer to its end.

@@ -116,28 +116,33 @@ func TestAnswersWhileTheRequestIsSent(t *testing.T) {
 	}
 }
 
-// A client that waits in the middle of a request gets the answer that does not wait for the rest.
+// A client that waits in the middle of a request gets the answer that does not wait for the rest, to its end.
 func TestRefusedWhileTheRequestPauses(t *testing.T) {
 	t.Parallel()
 	const refusal = "forbidden"
-	server := secureServer(t, "", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", strconv.Itoa(len(refusal)))
-		w.WriteHeader(http.StatusForbidden)
-		fmt.Fprint(w, refusal)
-	})
-	for name, client := range versionsOfHTTP {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t, Options{Upstream: configOf(server), Near: true}, nil)
-			s.use(client)
-			body, rest := io.Pipe()
-			defer rest.Close()
-			go func() { _, _ = rest.Write([]byte("one")) }()
-			refused := s.send(http.MethodPost, "/api/v1/namespaces/b/configmaps", body)
-			answer := make([]byte, len(refusal))
-			if _, err := io.ReadFull(refused.Body, answer); err != nil || string(answer) != refusal {
-				t.Errorf("the answer is %q, %v", answer, err)
+	for how, length := range map[string]string{"with its length": strconv.Itoa(len(refusal)), "of unknown length": ""} {
+		server := secureServer(t, "", func(w http.ResponseWriter, _ *http.Request) {
+			if length != "" {
+				w.Header().Set("Content-Length", length)
 			}
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, refusal)
 		})
+		for name, client := range versionsOfHTTP {
+			for where, isNear := range map[string]bool{"near": true, "far": false} {
+				t.Run(name+" "+where+" "+how, func(t *testing.T) {
+					t.Parallel()
+					s := newStage(t, Options{Upstream: configOf(server), Near: isNear}, nil)
+					s.use(client)
+					body, rest := io.Pipe()
+					defer rest.Close()
+					go func() { _, _ = rest.Write([]byte("one")) }()
+					refused := s.send(http.MethodPost, "/api/v1/namespaces/b/configmaps", body)
+					if got := s.read(refused); got != refusal {
+						t.Errorf("the answer is %q", got)
+					}
+				})
+			}
+		}
 	}
 }

@@ -127,6 +127,7 @@ type exchange struct {
 	asOf                     string        // the resource version that Faults set for a list; empty for the client's own
 	requestType              string
 	upgraded                 bool // the answer was to switch protocols
+	streams                  bool // the body of the request is forwarded while it arrives
 	keepsToken               bool // the client's own token goes to the API server
 
 	// delivered are the objects of a list that fills a cache. They belong to the observer.
@@ -154,13 +155,38 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 	proxy := httputil.ReverseProxy{
 		FlushInterval:  x.flushes,
 		Rewrite:        func(p *httputil.ProxyRequest) { x.rewrite(p) },
-		Transport:      x.to,
+		Transport:      x.transport(),
 		ModifyResponse: func(response *http.Response) error { return x.answered(r.Context(), response) },
 		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { x.failed(w, r, err) },
 		ErrorLog:       x.lens.server.ErrorLog,
 		BufferPool:     buffers{},
 	}
 	proxy.ServeHTTP(w, r)
+}
+
+// transport forwards the request.
+func (x *exchange) transport() http.RoundTripper {
+	if x.streams {
+		return abandoning{x.to}
+	}
+	return x.to
+}
+
+// abandoning is a transport that need not read the body of a request to its end. A transport ends a request only when it no longer
+// reads the body, and a client that has an early answer sends no more of it until the request has ended. ReverseProxy hides that the
+// transport closes the body, so each would wait for the other.
+type abandoning struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (a abandoning) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, arrives := io.Pipe()
+	go func(from io.Reader) {
+		_, err := io.Copy(arrives, from)
+		_ = arrives.CloseWithError(err) // which is io.EOF without an error
+	}(r.Body)
+	r = r.WithContext(r.Context())
+	r.Body = body
+	return a.next.RoundTrip(r)
 }
 
 // readAhead reads the body of a write before it is forwarded. The API server may refuse a write before it has read
@@ -177,6 +203,7 @@ func (x *exchange) readAhead(w http.ResponseWriter, r *http.Request) error {
 			w.Header().Set("Connection", "close")
 		}
 		x.flushes = -1 // A client may wait for an answer before it sends the rest.
+		x.streams = true
 		r.Body = &tapped{ReadCloser: r.Body, see: x.sent.write}
 		return nil
 	}
