@@ -35,7 +35,7 @@ type capture struct {
 	data  []byte
 	size  int64
 	short string // why data is not all of it
-	over  bool   // whether it was released; the rest of a body that nobody waits for may still arrive
+	over  bool   // whether it was released. More of the body may arrive after the request has ended, and is ignored.
 }
 
 // Words for why something is not decoded.

@@ -70,7 +70,7 @@ func TestTheManagerStopsWhileAKindStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 100 {
-		mgr, err := ctrl.NewManager(&rest.Config{Host: "nobody.invalid"}, ctrl.Options{
+		mgr, err := ctrl.NewManager(&rest.Config{Host: "apiserver.invalid"}, ctrl.Options{
 			MapperProvider:          func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil },
 			Metrics:                 metricsserver.Options{BindAddress: "0"},
 			GracefulShutdownTimeout: ptr.To(10 * time.Second),

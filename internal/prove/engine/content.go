@@ -31,7 +31,7 @@ func (c *campaign) contentPlans(step int) (plans []*Plan) {
 		}
 		plans = append(plans, &Plan{
 			Family: "input", Variant: content, Step: step, Object: key.String(), Fresh: true, rank: contentRank,
-			Says: key.String() + " gets other content, and the change is taken back",
+			Says: key.String() + " gets other content, and the change is reverted",
 		})
 	}
 	return plans

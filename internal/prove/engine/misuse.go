@@ -151,7 +151,7 @@ func refusedFor(live *unstructured.Unstructured, answers []seenMoment, events []
 }
 
 // watchMisuse looks at what a custom resource says while it has a wrong value. Simulated nodes pull any image, so pods with one that
-// does not exist are told to fail. They keep failing after the change is reverted, so an operator that waits for them to become
+// does not exist are marked as failed. They keep failing after the change is reverted, so an operator that waits for them to become
 // ready never recovers. The exceptions are pods that get another image, and pods of a Job, whose template is immutable.
 func (r *run) watchMisuse(p *Plan, change values.Change, d *disturbance) {
 	last := r.lens.Stream().Last()

@@ -86,7 +86,7 @@ func (c *campaign) changedData(before world.State, now *made) map[string][]strin
 	return changed
 }
 
-// runs reports whether a pod has containers that run and go on: the pod of a Job does its work with what was true when it began.
+// runs reports whether a pod runs until it is replaced. The pod of a Job runs to completion with the configuration it started with.
 func runs(pod *corev1.Pod) bool {
 	ofJob := slices.ContainsFunc(pod.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.Kind == "Job" })
 	return !ofJob && pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning

@@ -22,7 +22,7 @@ func TestPodsThatKeepWhatTheyRead(t *testing.T) {
 		pod    string   // what else is in the pod afterwards
 		set    string   // the StatefulSet of the pod
 		want   []string // fields
-		others bool     // whether somebody else writes the ConfigMap
+		others bool     // whether the ConfigMap is written by another client than the operator
 	}{
 		"variable":                   {spec: byVariable, change: `{port: "81", host: a}`, want: []string{"data.port"}},
 		"another key":                {spec: byVariable, change: `{port: "80", host: b}`},
