@@ -278,12 +278,13 @@ func (r *removal) unmarkStorageVersion(api API) error {
 
 // removeRequired removes what only this kind has needed.
 func (r *removal) removeRequired(api API, s shape) error {
-	imports, err := r.allImports()
+	// Packages that need each other are removed together, which may take several rounds. Their own tests do not need them.
+	files := maps.Clone(s.requires)
+	counts := func(name string) bool { return files[name] == "" || !strings.HasSuffix(name, "_test.go") }
+	imports, err := r.allImports(counts)
 	if err != nil {
 		return err
 	}
-	// Packages that need each other are removed together, which may take several rounds.
-	files := maps.Clone(s.requires)
 	for again := true; again; {
 		again = false
 		for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -296,7 +297,7 @@ func (r *removal) removeRequired(api API, s shape) error {
 			delete(files, name)
 			again = true
 		}
-		if imports, err = r.allImports(); err != nil {
+		if imports, err = r.allImports(counts); err != nil {
 			return err
 		}
 	}

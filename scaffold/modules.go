@@ -45,7 +45,7 @@ func (p *project) matchModules() error {
 	if err != nil {
 		return err
 	}
-	imports, err := p.allImports()
+	imports, err := p.allImports(func(string) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -145,8 +145,8 @@ func within(importPath, module string) bool {
 	return importPath == module || strings.HasPrefix(importPath, module+"/")
 }
 
-// allImports returns the imports of all Go files of the planned project.
-func (p *project) allImports() (importSet, error) {
+// allImports returns the imports of all Go files of the planned project that count.
+func (p *project) allImports(counts func(name string) bool) (importSet, error) {
 	set := importSet{}
 	err := filepath.WalkDir(p.dir, func(name string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && name == p.dir {
@@ -175,7 +175,7 @@ func (p *project) allImports() (importSet, error) {
 		return nil, fmt.Errorf("finding imports: %w", err)
 	}
 	for name, file := range p.files {
-		if strings.HasSuffix(name, ".go") && file.now != nil {
+		if strings.HasSuffix(name, ".go") && file.now != nil && counts(name) {
 			for _, one := range importsOf(file.now) {
 				set[one] = true
 			}
