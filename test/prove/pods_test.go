@@ -94,6 +94,59 @@ func TestWrongImagesThatAreTakenBack(t *testing.T) {
 	}
 }
 
+// TestEvictedPods is about an operator that runs one pod and looks only whether it exists. With REPLACES, it deletes a pod that failed.
+func TestEvictedPods(t *testing.T) {
+	t.Parallel()
+	beacon := filepath.Join("..", "upgrade", "testdata", "beacon")
+	o := options(t, testenv.Project(t, filepath.Join("..", ".."), "beacon", beacon, filepath.Join("testdata", "shared")))
+	runsPod(t, o.Dir)
+	plan := &engine.Plan{Family: "pods", Variant: "evicted", Step: 1, Says: "One pod of each workload is evicted by its kubelet"}
+	expectFound(t, brief(t, o), plan, map[string]string{"REPLACES=": "end-state Pod default/cape", "REPLACES=1": ""})
+}
+
+// runsPod makes the operator run a pod instead of a Deployment.
+func runsPod(t *testing.T, dir string) {
+	t.Helper()
+	path := filepath.Join(dir, "cmd", "main.go")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := strings.Index(string(text), "	lamp := "), strings.Index(string(text), "// report writes")
+	rewrite(t, path, map[string]string{
+		`	"context"
+`: `	"context"
+	"os"
+`,
+		`	appsv1 "k8s.io/api/apps/v1"
+`: ``,
+		`	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+`: ``,
+		"&appsv1.Deployment{}, func": "&corev1.Pod{}, func",
+		string(text[begin:end]): `	lamp := &corev1.Pod{}
+	switch err := r.Get(ctx, client.ObjectKeyFromObject(one), lamp); {
+	case client.IgnoreNotFound(err) != nil:
+		return err
+	case err == nil && lamp.Status.Phase == corev1.PodFailed && os.Getenv("REPLACES") != "":
+		return r.Delete(ctx, lamp, client.Preconditions{UID: &lamp.UID})
+	case err == nil:
+		return nil
+	}
+	lamp.Namespace, lamp.Name = one.GetNamespace(), one.GetName()
+	lamp.Spec.Containers = []corev1.Container{{Name: "lamp", Image: "lamp:1", Env: []corev1.EnvVar{{Name: "OIL", Value: oil}}}}
+	if err := controllerutil.SetControllerReference(one, lamp, r.Scheme()); err != nil {
+		return err
+	}
+	return r.Create(ctx, lamp)
+}
+
+`,
+	})
+	rewrite(t, filepath.Join(dir, "config", "rbac", "rbac.yaml"), map[string]string{
+		"rules:\n": "rules:\n- {apiGroups: [\"\"], resources: [pods], verbs: [get, list, watch, create, delete]}\n",
+	})
+}
+
 // claim makes the operator write Ready with the rest of the status, and use an image that the user names.
 func claim(t *testing.T, dir string) {
 	t.Helper()

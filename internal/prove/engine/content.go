@@ -39,7 +39,7 @@ func (c *campaign) contentPlans(step int) (plans []*Plan) {
 
 // refill gives a ConfigMap or a Secret other content.
 func refill(r *run, p *Plan, target *unstructured.Unstructured) *disturbance {
-	return r.changing(p, target, func(live *unstructured.Unstructured) error {
+	return r.changeAndRevert(p, target, func(live *unstructured.Unstructured) error {
 		data := withOtherContent(live)
 		if len(data) == 0 {
 			return fmt.Errorf("%s %s has no content that could be another", live.GetKind(), live.GetName())

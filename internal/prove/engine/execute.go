@@ -11,8 +11,7 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/report"
 )
 
@@ -27,8 +26,10 @@ type outcome struct {
 	failed  error
 	// excused says why a difference is not the operator's, or may not be.
 	excused string
-	// changed is the state after the change of the plan, before it was taken back; nil if there is none to compare.
-	changed *made
+	// changed is the state after the change of the plan, before it was reverted; nil if there is none to compare. isOneWay means
+	// that the API server did not accept the reversion.
+	changed  *made
+	isOneWay bool
 	// uncompared is the reason why that state was not compared with a fresh start.
 	uncompared string
 	took       time.Duration
@@ -58,8 +59,11 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 	if result.changed != nil { // whatever else comes of it
 		c.learnEffect(p, result.changed, false)
 	}
-	if p.Fresh && len(result.wrong) == 0 && result.skipped == "" && result.failed == nil {
+	if p.Fresh && len(result.wrong) == 0 && result.failed == nil && (result.skipped == "" || result.isOneWay) {
 		c.startOver(ctx, p, result)
+	}
+	if len(result.wrong) > 0 {
+		result.skipped = "" // what is wrong counts, whatever else could not be judged
 	}
 	return result
 }
@@ -84,11 +88,14 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 	err = r.carryOut(ctx, p, one, result)
 	result.wrong, err = r.orDead(p.Step, result.wrong, err)
 	err = r.orUndeleted(p.Step-1, result, err)
+	result.wrong, err = r.orPanicked(ctx, p.Step, result.wrong, err)
 	result.wrong = c.relevant(p.Family, result.wrong)
 	if len(result.wrong) == 0 && result.skipped == "" {
 		result.skipped = result.excused // what else is wrong counts
 	}
-	if why := whyUnjudged(err); why != "" {
+	if result.isOneWay = r.changed != nil && lens.IsRejected(err); result.isOneWay {
+		result.skipped = "the API server does not accept that the change is reverted"
+	} else if why := whyUnjudged(err); why != "" {
 		result.skipped = why
 	} else if err != nil {
 		result.failed = err
@@ -117,15 +124,10 @@ func whyUnjudged(err error) string {
 		return err.Error()
 	case errors.As(err, &unjudged):
 		return unjudged.Error()
-	case isNotTaken(err):
+	case lens.IsRejected(err):
 		return "the API server does not accept the change"
 	}
 	return ""
-}
-
-// isNotTaken reports whether the API server does not accept the change of a plan.
-func isNotTaken(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
 // carryOut disturbs a step, judges how it ends, and goes on with the scenario unless that is wrong.
@@ -198,8 +200,8 @@ func (r *run) disturb(ctx context.Context, p *Plan, d *disturbance, result *outc
 	if d.broken != nil {
 		r.blame(result, d.broken(over)...)
 	}
-	if d.claims != nil {
-		if err := r.hearClaims(ctx, d.claims, over, result); err != nil {
+	if d.meanwhile != nil {
+		if err := r.judgeMeanwhile(ctx, d.meanwhile, over, result); err != nil {
 			return over, err
 		}
 	}

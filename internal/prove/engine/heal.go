@@ -29,19 +29,19 @@ func (r *run) endDisturbance(ctx context.Context, d *disturbance) (over rested, 
 	return r.settle(ctx)
 }
 
-// hearClaims judges what the custom resources claim while something is broken. Some operators look after their workloads only now and
-// then, so they get as much time as at the end of a step.
-func (r *run) hearClaims(ctx context.Context, claims func(context.Context) ([]*Observation, error), over rested, result *outcome) error {
+// judgeMeanwhile judges the state while a disturbance lasts. Some operators look after their workloads only now and then, so they get
+// as much time as at the end of a step.
+func (r *run) judgeMeanwhile(ctx context.Context, judge func(context.Context) ([]*Observation, error), over rested, result *outcome) error {
 	var wrong []*Observation
 	var failed error
 	over, err := r.settleMore(ctx, over, func() bool {
-		wrong, failed = claims(ctx)
+		wrong, failed = judge(ctx)
 		return len(wrong) == 0 || failed != nil
 	})
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	if wrong, err = claims(ctx); err != nil { // it may not have been asked about the end
+	if wrong, err = judge(ctx); err != nil { // it may not have been asked about the end
 		return err
 	}
 	over.timers = nil // until then, it must not say that all is well

@@ -160,13 +160,13 @@ func TestClaimsOfOperatorsThatLookNowAndThen(t *testing.T) {
 				})
 				defer looks.Stop()
 				result := &outcome{}
-				claims := func(context.Context) ([]*Observation, error) {
+				judge := func(context.Context) ([]*Observation, error) {
 					if noticed.Load() {
 						return nil, nil
 					}
 					return []*Observation{{Verdict: "status"}}, nil
 				}
-				if err := r.hearClaims(t.Context(), claims, rested{}, result); err != nil {
+				if err := r.judgeMeanwhile(t.Context(), judge, rested{}, result); err != nil {
 					t.Fatal(err)
 				}
 				if blamed := len(result.wrong) > 0; blamed == notices {

@@ -35,7 +35,7 @@ func failPulls(r *run, p *Plan) *disturbance {
 			}
 			return r.do(ctx, p.Step)
 		},
-		claims: r.falseClaims(p.Step),
+		meanwhile: r.falseReady(p.Step),
 		heal: func(ctx context.Context) error {
 			return r.endPullErrors(ctx, "", func(*unstructured.Unstructured) bool { return true })
 		},

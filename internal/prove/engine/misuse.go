@@ -162,7 +162,7 @@ func (r *run) watchMisuse(p *Plan, change values.Change, d *disturbance) {
 	if then := named(m.before, m.object); then != nil {
 		m.refusedBefore = refusedFor(then, r.board.answers(), r.events(0))
 	}
-	d.claims = m.unreported
+	d.meanwhile = m.unreported
 	image := change.MissingImage()
 	if image == "" || len(r.pods()) == 0 {
 		return

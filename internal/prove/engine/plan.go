@@ -69,9 +69,9 @@ type disturbance struct {
 	// heal is done when all is quiet; after it everything must be as undisturbed. broken looks at the state before.
 	heal   func(ctx context.Context) error
 	broken func(over rested) []*Observation
-	// claims returns what the custom resources claim wrongly in that state, and what pods have missed. Operators may need a while to
-	// notice.
-	claims func(ctx context.Context) ([]*Observation, error)
+	// meanwhile returns what is wrong while the disturbance lasts, such as custom resources that report Ready. Operators may need a
+	// while to notice.
+	meanwhile func(ctx context.Context) ([]*Observation, error)
 	// nudge lets the operator try again now what it would try again later.
 	nudge func(ctx context.Context) error
 	// counts means that nothing may be created or deleted more often than undisturbed.

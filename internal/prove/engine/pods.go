@@ -26,6 +26,7 @@ var failures = []struct{ name, says string }{
 	{"never-ready", "All pods stop being ready, and recover"},
 	{"crash-loop", "All pods crash again and again, and recover"},
 	{nodeLost, "The nodes of all pods are lost, and come back"},
+	{evictPods, "One pod of each workload is evicted by its kubelet"},
 	{deletePods, "All pods are deleted by another user"},
 }
 
@@ -37,7 +38,8 @@ const (
 func podsPlans(c *campaign) (plans []*Plan) {
 	if step := c.disturbedStep(); step > 0 && c.hasPods(step-1) {
 		for i, one := range failures {
-			if one.name == deletePods && len(c.replaceable(step-1, c.podsIn(c.reference[step-1].state))) == 0 {
+			pods := c.podsIn(c.reference[step-1].state)
+			if one.name == deletePods && len(c.replaceable(step-1, pods)) == 0 || one.name == evictPods && len(c.evictable(step-1, pods)) == 0 {
 				continue
 			}
 			plans = append(plans, &Plan{Family: "pods", Variant: one.name, Step: step, Says: one.says, rank: i})
@@ -86,6 +88,9 @@ func breakPods(r *run, p *Plan) (*disturbance, error) {
 	if p.Variant == imagePull {
 		return failPulls(r, p), nil
 	}
+	if p.Variant == evictPods {
+		return evict(r, p), nil
+	}
 	each := func(value any) func(context.Context) error {
 		return func(ctx context.Context) error {
 			for _, pod := range r.pods() {
@@ -97,7 +102,7 @@ func breakPods(r *run, p *Plan) (*disturbance, error) {
 		}
 	}
 	if p.Variant == deletePods {
-		return &disturbance{act: func(ctx context.Context) error {
+		return &disturbance{may: whatFails(p.Variant), act: func(ctx context.Context) error {
 			for _, pod := range r.campaign.replaceable(p.Step-1, r.pods()) {
 				if err := client.IgnoreNotFound(r.objects.Delete(ctx, pod.DeepCopy(), client.GracePeriodSeconds(0))); err != nil {
 					return fmt.Errorf("deleting pod %s: %w", pod.GetName(), err)
@@ -106,17 +111,17 @@ func breakPods(r *run, p *Plan) (*disturbance, error) {
 			return nil
 		}}, nil
 	}
-	return &disturbance{act: each(p.Variant), heal: each(nil), claims: r.falseClaims(p.Step - 1), may: whatFails(p.Variant)}, nil
+	return &disturbance{act: each(p.Variant), heal: each(nil), meanwhile: r.falseReady(p.Step - 1), may: whatFails(p.Variant)}, nil
 }
 
-// falseClaims finds custom resources that report ready while a workload that they own is not.
-func (r *run) falseClaims(step int) func(context.Context) ([]*Observation, error) {
+// falseReady finds custom resources that report ready while a workload that they own is not.
+func (r *run) falseReady(step int) func(context.Context) ([]*Observation, error) {
 	return func(context.Context) ([]*Observation, error) {
-		return falseClaims(step, r.world.State(), r.campaign.isSubject), nil
+		return falseReady(step, r.world.State(), r.campaign.isSubject), nil
 	}
 }
 
-func falseClaims(step int, state world.State, isSubject func(string) bool) (wrong []*Observation) {
+func falseReady(step int, state world.State, isSubject func(string) bool) (wrong []*Observation) {
 	broken := brokenIn(state)
 	for _, object := range state {
 		why, is := broken[object.GetUID()]

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/opdock/opdock/internal/prove/world"
 )
@@ -61,5 +63,43 @@ func TestPodsThatAreReplaced(t *testing.T) {
 				t.Errorf("its deletion is planned: %v", planned)
 			}
 		})
+	}
+}
+
+// One pod of each workload is evicted, but none of a Job, which counts failures.
+func TestPodsThatAreEvicted(t *testing.T) {
+	pod := func(name, controller string, uid types.UID) *unstructured.Unstructured {
+		one := podOf(controller)
+		one.SetName(name)
+		if controller != "" {
+			one.SetOwnerReferences([]metav1.OwnerReference{{Kind: controller, Name: string(uid), UID: uid, Controller: new(true)}})
+		}
+		return one
+	}
+	pods := []*unstructured.Unstructured{
+		pod("web-b", "ReplicaSet", "web"), pod("web-a", "ReplicaSet", "web"), pod("db-0", "StatefulSet", "db"), pod("once-a", "Job", "once"), pod("stranger", "", ""),
+	}
+	var evicted []string
+	for _, one := range oneOfEach(sailing().evictable(1, slices.Clone(pods))) {
+		evicted = append(evicted, one.GetName())
+	}
+	expectLines(t, evicted, "db-0", "web-a")
+
+	gone := pods[1]
+	gone.SetUID("evicted")
+	e := &evictions{evicted: map[types.UID]bool{"evicted": true}, running: map[string]int{"web": 2}}
+	for name, test := range map[string]struct {
+		object *unstructured.Unstructured
+		pods   []*unstructured.Unstructured
+		want   bool
+	}{
+		"it was replaced":       {gone, []*unstructured.Unstructured{pods[0], pod("web-c", "ReplicaSet", "web")}, true},
+		"it was not replaced":   {gone, []*unstructured.Unstructured{pods[0], pod("db-1", "StatefulSet", "db")}, false},
+		"it was not evicted":    {pods[0], []*unstructured.Unstructured{pods[0], pod("web-c", "ReplicaSet", "web")}, false},
+		"no pod of it is there": {gone, nil, false},
+	} {
+		if got := e.isLeftover(test.object, test.pods); got != test.want {
+			t.Errorf("%s: it is a leftover: %v", name, got)
+		}
 	}
 }

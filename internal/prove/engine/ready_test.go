@@ -79,7 +79,7 @@ func TestPhasesThatAreWrong(t *testing.T) {
 		pod.SetOwnerReferences([]metav1.OwnerReference{{UID: "u1"}})
 		c := sailing()
 		c.o.Subjects = []*unstructured.Unstructured{subject}
-		found := falseClaims(0, world.State{
+		found := falseReady(0, world.State{
 			{Group: "sea.example.com", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: "victory"}: subject,
 			{Resource: "pods", Kind: "Pod", Namespace: "default", Name: "victory-1"}:                                 pod,
 		}, c.isSubject)

@@ -34,7 +34,7 @@ func restartRollout(r *run, p *Plan, target *unstructured.Unstructured) *disturb
 		act: func(ctx context.Context) error {
 			return r.change(ctx, target, func(live *unstructured.Unstructured) { set(live.Object, restartedAt, now) })
 		},
-		claims: func(ctx context.Context) ([]*Observation, error) {
+		meanwhile: func(ctx context.Context) ([]*Observation, error) {
 			live, err := r.live(ctx, target)
 			if apierrors.IsNotFound(err) {
 				return nil, nil // the comparison with an undisturbed run shows that

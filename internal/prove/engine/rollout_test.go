@@ -39,7 +39,7 @@ func TestRolloutRestart(t *testing.T) {
 			if err := test.after(r, web); err != nil {
 				t.Fatal(err)
 			}
-			wrong, err := d.claims(t.Context())
+			wrong, err := d.meanwhile(t.Context())
 			if err != nil || len(wrong) > 0 != test.found {
 				t.Errorf("found %+v, %v", wrong, err)
 			}
