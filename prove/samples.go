@@ -13,7 +13,7 @@ import (
 	"github.com/opdock/opdock/internal/crdspec"
 )
 
-// servedSamples leaves out samples of kinds that the cluster does not serve, and says so. Projects have them: configuration files of
+// servedSamples leaves out samples without a name, and those of kinds that the cluster does not serve, and says so. Projects have them: configuration files of
 // the operator itself look like objects, and other operators' objects need other operators. External are definitions from other
 // modules; they are asked for only if something is missing.
 func servedSamples(samples, definitions []*unstructured.Unstructured, external func() []*unstructured.Unstructured, say func(string)) []*unstructured.Unstructured {
@@ -26,6 +26,10 @@ func servedSamples(samples, definitions []*unstructured.Unstructured, external f
 	var others []*unstructured.Unstructured
 	asked := false
 	return slices.DeleteFunc(slices.Clone(samples), func(sample *unstructured.Unstructured) bool {
+		if sample.GetName() == "" {
+			say(fmt.Sprintf("a %s (%s) is left out of the samples: it has no metadata.name, so later steps could not name it", sample.GetKind(), sample.GetAPIVersion()))
+			return true
+		}
 		if isServed(sample, definitions) || scheme.Scheme.Recognizes(sample.GroupVersionKind()) {
 			return false
 		}

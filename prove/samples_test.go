@@ -22,6 +22,20 @@ func definitionOf(group, kind string) *unstructured.Unstructured {
 	}}
 }
 
+// A step that patches an object must name it.
+func TestSamplesWithoutName(t *testing.T) {
+	generated := sampleOf("sea.example.com/v1", "Ship")
+	generated.Object["metadata"] = map[string]any{"generateName": "ship-"}
+	fragment := sampleOf("sea.example.com/v1", "Ship")
+	fragment.Object["metadata"] = nil
+	var said []string
+	left := servedSamples([]*unstructured.Unstructured{generated, fragment}, []*unstructured.Unstructured{definitionOf("sea.example.com", "Ship")}, nil, func(text string) { said = append(said, text) })
+	const want = "a Ship (sea.example.com/v1) is left out of the samples: it has no metadata.name, so later steps could not name it"
+	if len(left) > 0 || !slices.Equal(said, []string{want, want}) {
+		t.Errorf("%d are left, and it says %q", len(left), said)
+	}
+}
+
 // A step that creates an object of a kind that is not served fails, and the whole campaign with it.
 func TestSamplesOfKindsThatAreNotServed(t *testing.T) {
 	samples := []*unstructured.Unstructured{

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/crdspec"
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/engine"
 	"github.com/opdock/opdock/internal/prove/scenario"
 )
@@ -284,7 +285,7 @@ func (p *script) patch(ctx context.Context, objects client.Client, patch *scenar
 	}
 	err = objects.Patch(ctx, p.find(patch.Ref), client.RawPatch(kind, data), client.FieldOwner("opdock-prove"))
 	for _, fallback := range patch.Fallbacks {
-		if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) && !apierrors.IsBadRequest(err) {
+		if !lens.IsRejected(err) {
 			return err
 		}
 		other := scenario.Patch{Ref: patch.Ref, Merge: fallback}

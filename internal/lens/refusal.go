@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -31,6 +32,11 @@ var (
 // of the text.
 func IsDenial(message string) bool {
 	return strings.Contains(message, "denied the request") || strings.Contains(message, "denied request")
+}
+
+// IsRejected reports whether the API server, or a webhook or an admission policy that it asked, does not accept a write as it is.
+func IsRejected(err error) bool {
+	return err != nil && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || IsDenial(err.Error()))
 }
 
 // LacksRight reports whether a request was refused for lack of a right. Admission refuses writes with the same status: in a

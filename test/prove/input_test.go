@@ -41,6 +41,31 @@ func TestPodsThatMissAChange(t *testing.T) {
 	expectFound(t, brief(t, o), plan, map[string]string{"HASHES=": "update ConfigMap default/cape data.tower", "HASHES=1": ""})
 }
 
+// TestChangesThatCannotBeReverted is about a number that the CRD lets only grow, and that the operator passes on only when it creates
+// the Deployment.
+func TestChangesThatCannotBeReverted(t *testing.T) {
+	t.Parallel()
+	beacon := filepath.Join("..", "upgrade", "testdata", "beacon")
+	o := options(t, testenv.Project(t, filepath.Join("..", ".."), "beacon", beacon, filepath.Join("testdata", "shared")))
+	rewrite(t, filepath.Join(o.Dir, "config", "crd", "beacons.yaml"), map[string]string{
+		"maximum: 50}": `maximum: 50, x-kubernetes-validations: [{rule: "self >= oldSelf"}]}`,
+	})
+	rewrite(t, filepath.Join(o.Dir, "cmd", "main.go"), map[string]string{
+		`	"context"
+`: `	"context"
+	"fmt"
+`,
+		`		containers[0].Env = []corev1.EnvVar{{Name: "OIL", Value: oil}}
+`: `		if reach, _, _ := unstructured.NestedInt64(one.Object, "spec", "reach"); lamp.UID == "" {
+			containers[0].Env = []corev1.EnvVar{{Name: "REACH", Value: fmt.Sprint(reach)}}
+		}
+`,
+	})
+	change := values.Change{Path: []string{"spec", "reach"}, Value: int64(46), Class: values.Valid}
+	plan := &engine.Plan{Family: "input", Variant: "valid", Step: 1, Object: "Beacon default/cape", Path: change.Path, Value: change, Fresh: true, Says: "Beacon default/cape reaches farther"}
+	expectFound(t, brief(t, o), plan, map[string]string{"REACH=": "update Deployment default/cape spec.template.spec.containers[lamp].env[REACH].value"})
+}
+
 // TestRolloutRestart is about an operator that sets all annotations of its pod template, and so removes the one of kubectl.
 func TestRolloutRestart(t *testing.T) {
 	skipRare(t, true)

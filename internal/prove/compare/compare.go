@@ -44,8 +44,10 @@ type Mask struct {
 	Objects map[string]bool            `json:"objects,omitempty"`
 	// Missing are those of Fields that only one of two runs has. The others have another value in each run, and must be there.
 	Missing map[string]map[string]bool `json:"missing,omitempty"`
-	// Stems are the prefixes of random names, by which objects are counted.
+	// Stems are the prefixes of random names, by which objects are counted. Fixed are names that begin the same, but do not differ
+	// between runs.
 	Stems map[string]bool `json:"stems,omitempty"`
+	Fixed map[string]bool `json:"fixed,omitempty"`
 	// Elements are elements of lists, by the path of their key, that only one of two runs has. Shared are those that both have.
 	Elements map[string]map[string]bool `json:"elements,omitempty"`
 	Shared   map[string]map[string]bool `json:"shared,omitempty"`
@@ -54,7 +56,7 @@ type Mask struct {
 // NewMask returns a mask that hides nothing.
 func NewMask() *Mask {
 	return &Mask{
-		Fields: map[string]map[string]bool{}, Objects: map[string]bool{}, Stems: map[string]bool{},
+		Fields: map[string]map[string]bool{}, Objects: map[string]bool{}, Stems: map[string]bool{}, Fixed: map[string]bool{},
 		Missing: map[string]map[string]bool{}, Elements: map[string]map[string]bool{}, Shared: map[string]map[string]bool{},
 	}
 }
@@ -73,8 +75,53 @@ var lastPart = regexp.MustCompile(`[-.][a-z0-9]{4,}$`)
 // Stem is a name without its last part, which may be random.
 func Stem(name string) string { return lastPart.ReplaceAllString(name, "-*") }
 
+// middlePart is a part of a name that others follow. It may be random.
+var middlePart = regexp.MustCompile(`[-.][a-z0-9]{4,}`)
+
+// Inner returns a name that begins with the random name of another object, with the random part left out. IsStem knows the stems of
+// random names.
+func Inner(name string, isStem func(string) bool) (common string, random bool) {
+	for _, at := range middlePart.FindAllStringIndex(name, -1) {
+		if rest := name[at[1]:]; strings.HasPrefix(rest, "-") || strings.HasPrefix(rest, ".") {
+			if stem := name[:at[0]] + "-*"; isStem(stem) {
+				return stem + rest, true
+			}
+		}
+	}
+	return name, false
+}
+
+// LearnRuns masks what differs between two states that should be equal, of clusters that have nothing in common: what has the same
+// name on both has no random name.
+func (m *Mask) LearnRuns(a, b Shape) {
+	m.learnStems(a, b)
+	for name := range a.Objects {
+		_, both := b.Objects[name]
+		if _, random := m.counted(name); both && random {
+			m.Fixed[name] = true
+		}
+	}
+	m.Learn(a, b)
+}
+
 // Learn masks what differs between two states that should be equal.
 func (m *Mask) Learn(a, b Shape) {
+	m.learnStems(a, b)
+	a, b = m.count(a), m.count(b)
+	m.learnElements(a, b)
+	for _, d := range differences(a, b) {
+		if d.Path == "" {
+			m.Objects[d.Object] = true
+			continue
+		}
+		note(m.Fields, d.Object, d.Path)
+		if d.isOneSided() {
+			note(m.Missing, d.Object, d.Path)
+		}
+	}
+}
+
+func (m *Mask) learnStems(a, b Shape) {
 	a, b = m.count(a), m.count(b)
 	// Names that only one of them has may be random.
 	only := map[string]bool{}
@@ -86,18 +133,6 @@ func (m *Mask) Learn(a, b Shape) {
 	for name := range b.Objects {
 		if _, both := a.Objects[name]; !both && only[Stem(name)] && Stem(name) != name {
 			m.Stems[Stem(name)] = true
-		}
-	}
-	a, b = m.count(a), m.count(b)
-	m.learnElements(a, b)
-	for _, d := range differences(a, b) {
-		if d.Path == "" {
-			m.Objects[d.Object] = true
-			continue
-		}
-		note(m.Fields, d.Object, d.Path)
-		if d.isOneSided() {
-			note(m.Missing, d.Object, d.Path)
 		}
 	}
 }
@@ -138,13 +173,40 @@ func (m *Mask) count(shape Shape) Shape {
 		counted.Counts = map[string]int{}
 	}
 	for name, fields := range shape.Objects {
-		if m.Stems[Stem(name)] {
-			counted.Counts[Stem(name)]++
+		if common, random := m.counted(name); random {
+			counted.Counts[common]++
 			continue
 		}
 		counted.Objects[name] = fields
 	}
+	for name, n := range shape.Counts {
+		if common, random := m.counted(name); random && common != name {
+			counted.Counts[common] += n
+			delete(counted.Counts, name)
+		}
+	}
 	return counted
+}
+
+// counted returns the name by which an object is counted, if its name is known to be random: itself, or because it contains the name of
+// another object that is, of any kind.
+func (m *Mask) counted(name string) (common string, random bool) {
+	if m.Fixed[name] {
+		return name, false
+	}
+	if m.Stems[Stem(name)] {
+		return Stem(name), true
+	}
+	kind, rest, _ := strings.Cut(name, " ")
+	common, random = Inner(rest, func(stem string) bool {
+		for one := range m.Stems {
+			if _, other, _ := strings.Cut(one, " "); other == stem {
+				return true
+			}
+		}
+		return false
+	})
+	return kind + " " + common, random
 }
 
 // Differences returns the differences from the expected state, without masked ones.
@@ -153,7 +215,7 @@ func (m *Mask) Differences(want, got Shape) []Difference {
 }
 
 func (m *Mask) hides(d Difference) bool {
-	if m.Objects[d.Object] {
+	if m.Objects[d.Object] || d.Want == behind && d.Got == "current" { // which is better
 		return true
 	}
 	if m.Fields[d.Object][d.Path] { // a list without keys may be longer or shorter each time
@@ -292,4 +354,7 @@ func fieldDifferences(name string, want, got Fields) (found []Difference) {
 }
 
 // HidesObject reports whether the existence of an object is masked.
-func (m *Mask) HidesObject(name string) bool { return m.Objects[name] || m.Stems[Stem(name)] }
+func (m *Mask) HidesObject(name string) bool {
+	_, random := m.counted(name)
+	return random || m.Objects[name]
+}

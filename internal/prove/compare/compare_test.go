@@ -174,6 +174,53 @@ func TestMaskHidesWhatItLearned(t *testing.T) {
 	expectLines(t, mask.Differences(volumes("a-3", "s"), volumes("a-1", "t")), "A: volumes[data].size is t instead of s")
 }
 
+// A name that is the same on two clusters is not random, even if it begins like one that is.
+func TestNamesThatBeginLikeRandomOnes(t *testing.T) {
+	shape := func(random, value string) Shape {
+		return Shape{Objects: map[string]Fields{"Secret default/db-" + random: {"data.token": "x"}, "Secret default/db-creds": {"data.user": value}}}
+	}
+	mask := NewMask()
+	mask.LearnRuns(shape("x2kdl", "me"), shape("9f8s2", "me"))
+	if found := mask.Differences(shape("x2kdl", "me"), shape("7q4w1", "you")); len(found) != 1 || found[0].Object != "Secret default/db-creds" {
+		t.Errorf("found %v", found)
+	}
+	if found := mask.Differences(shape("x2kdl", "me"), shape("7q4w1", "me")); len(found) != 0 {
+		t.Errorf("found %v", found)
+	}
+}
+
+// Objects may have the random name of another one in theirs.
+func TestNamesThatContainRandomOnes(t *testing.T) {
+	shape := func(random string, workers int) Shape {
+		return Shape{
+			Objects: map[string]Fields{
+				"RayCluster default/job-" + random: {}, "Pod default/job-" + random + "-head": {"spec.a": "1"}, "Service default/job-" + random + "-head-svc": {},
+				"Service default/job-internal-api": {"spec.a": random[:1]},
+			},
+			Counts: map[string]int{"Pod default/job-" + random + "-worker-*": workers},
+		}
+	}
+	mask := NewMask()
+	mask.LearnRuns(shape("x2kdl", 2), shape("x8f2s", 2))
+	expectLines(t, mask.Differences(shape("x2kdl", 2), shape("x7q4w", 2)))
+	expectLines(t, mask.Differences(shape("x2kdl", 2), shape("y7q4w", 3)),
+		"Service default/job-internal-api: spec.a is y instead of x", "Pod default/job-*-worker-*: 3 of them instead of 2 of them")
+	if !mask.HidesObject("Pod default/job-y7q4w-head") || mask.HidesObject("Service default/job-internal-api") {
+		t.Error("it does not know which names are random")
+	}
+}
+
+// A pod that failed does not run any more, whatever its name is.
+func TestPodsThatFailed(t *testing.T) {
+	pod := func(phase string) string {
+		return "kind: Pod\nmetadata: {generateName: worker-, name: worker-abcde}\nstatus: {phase: " + phase + "}"
+	}
+	running, failed := ShapeOf(stateOf(t, pod("Running")), nil), ShapeOf(stateOf(t, pod("Failed")), nil)
+	if found := NewMask().Differences(running, failed); len(found) != 2 {
+		t.Errorf("found %v", found)
+	}
+}
+
 func TestMaskCanBeStored(t *testing.T) {
 	mask := NewMask()
 	mask.Learn(

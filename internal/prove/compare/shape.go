@@ -56,6 +56,9 @@ func ShapeOf(state, before world.State, known ...string) Shape {
 		}
 		name, random := Name(key, object)
 		if random {
+			if phase, _, _ := unstructured.NestedString(object.Object, "status", "phase"); key.Group == "" && key.Resource == "pods" && phase == "Failed" {
+				name += " that failed" // it does not run again
+			}
 			shape.Counts[name]++
 			continue
 		}
@@ -247,10 +250,16 @@ func keysOf(list []any) []string {
 	return nil
 }
 
+// behind is the observedGeneration of a condition that is not Ready and about an older generation.
+const behind = "behind"
+
 func (f *flattening) leaf(path, name string, value any) string {
 	if number, ok := value.(int64); ok && f.generation > 0 && (name == "observedGeneration" || path == "status."+name && handled.MatchString(name)) {
-		if number == f.generation {
+		switch {
+		case number == f.generation:
 			return "current"
+		case strings.HasPrefix(path, "status.conditions[") && !strings.HasPrefix(path, "status.conditions[Ready]"):
+			return behind // it may be about something that has not changed since
 		}
 		return fmt.Sprintf("%d behind", f.generation-number)
 	}

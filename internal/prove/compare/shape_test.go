@@ -85,6 +85,7 @@ func TestFieldsAreTheSameInEachRun(t *testing.T) {
 		"what is observed":        {"metadata: {generation: 4}\nstatus: {observedGeneration: 4}", "status.observedGeneration", "current"},
 		"what was observed":       {"metadata: {generation: 4}\nstatus: {observedGeneration: 1}", "status.observedGeneration", "3 behind"},
 		"a condition that is old": {"metadata: {generation: 2}\nstatus: {conditions: [{type: Ready, observedGeneration: 1}]}", "status.conditions[Ready].observedGeneration", "1 behind"},
+		"a condition that stays":  {"metadata: {generation: 4}\nstatus: {conditions: [{type: Initialized, observedGeneration: 1}]}", "status.conditions[Initialized].observedGeneration", "behind"},
 		"the node of a pod":       {"spec: {nodeName: node-2}", "spec.nodeName", "(node)"},
 		"the node of a claim":     {"metadata: {annotations: {volume.kubernetes.io/selected-node: node-2}}", "metadata.annotations.volume.kubernetes.io/selected-node", "(node)"},
 		"the node of a volume":    {"spec: {nodeSelector: {kubernetes.io/hostname: node-3}}", "spec.nodeSelector.kubernetes.io/hostname", "(node)"},

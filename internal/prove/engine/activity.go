@@ -207,6 +207,7 @@ func (a *activity) reconcile(r *lens.Reconcile, at time.Time) {
 		meeting.failed, meeting.err = time.Now(), r.Error
 		meeting.due = meeting.failed.Add(meeting.back())
 		meeting.failures++
+		meeting.idle = 0 // it does not come back for a timer now
 	case r.RequeueAfter > 0:
 		meeting.due, meeting.failures, meeting.pause, meeting.after = time.Now().Add(r.RequeueAfter), 0, 0, r.RequeueAfter
 		if meeting.idle++; wrote {
@@ -264,7 +265,9 @@ type outlook struct {
 	failers map[string][]string // the controllers that fail with them
 	timer   bool                // it does something in the next minute by itself
 	retries bool                // it tries again when it is due, whatever was said about how far ahead that may be
-	news    <-chan struct{}
+	// unplanned means that nothing is known of what it plans.
+	unplanned bool
+	news      <-chan struct{}
 }
 
 // outlook looks ahead for a time. If it is known at which errors the operator is expected to fail, retries after others are waited for,
@@ -272,7 +275,7 @@ type outlook struct {
 func (a *activity) outlook(now time.Time, ahead time.Duration, expected func(failure string) bool) outlook {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	r := outlook{last: a.last, running: len(a.running), news: a.news, failers: map[string][]string{}}
+	r := outlook{last: a.last, running: len(a.running), news: a.news, failers: map[string][]string{}, unplanned: len(a.next) == 0}
 	for _, one := range a.watching {
 		r.blind = r.blind || one.open == 0 && now.Sub(one.ended) < one.pause()
 	}

@@ -79,6 +79,7 @@ func TestOutlook(t *testing.T) {
 		"conflicts after a long pause":  {events: repeat(mostRetries+6, reconciled(lens.Reconcile{ID: 1, Error: conflicting})), due: true},
 		"errors that may still end":     {events: repeat(mostRetries, failed), due: true},
 		"errors, and then a timer":      {events: slices.Concat(repeat(mostRetries+1, failed), reconciled(lens.Reconcile{ID: 2, RequeueAfter: near})), due: true},
+		"timers, and then errors":       {events: slices.Concat(repeat(mostTimers+1, reconciled(lens.Reconcile{ID: 1, RequeueAfter: near})), repeat(mostRetries+1, failed)), stuck: true},
 		"a timer that leads to nothing": {events: repeat(mostTimers+1, reconciled(lens.Reconcile{ID: 1, RequeueAfter: near}))},
 		"it may do so a few times":      {events: repeat(mostTimers, reconciled(lens.Reconcile{ID: 1, RequeueAfter: near})), due: true},
 		"a timer that leads to writes": {due: true, events: repeat(mostTimers+3, slices.Concat(

@@ -123,9 +123,9 @@ type campaign struct {
 	reference   []*stage
 	// anyAge are the resources of which the operator takes a list of any age when it starts.
 	anyAge map[lens.Resource]bool
-	// stems are the beginnings of names that are different in each run.
-	stems map[string]bool
-	mask  *compare.Mask
+	// stems are the beginnings of names that are different in each run, and fixed are names that are not.
+	stems, fixed map[string]bool
+	mask         *compare.Mask
 	// own are the names of objects that the operator makes for itself when it is started.
 	own map[string]bool
 	// timed is what the operator writes when its timers go off; nil if that is not known.
@@ -136,8 +136,9 @@ type campaign struct {
 	marks atomic.Bool
 	// servesWebhooks says that the API server calls the operator.
 	servesWebhooks bool
-	// keepsClaims says that the operator deletes no claims of volumes.
-	keepsClaims bool
+	// keepsClaims says that the operator deletes no claims of volumes, and keepsUnused that it deletes none while its custom
+	// resources stay.
+	keepsClaims, keepsUnused bool
 	// keptClaims is how many of them are left when everything is deleted.
 	keptClaims int
 	sets       claimSets
@@ -185,7 +186,7 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 	if o.Settling == (Settling{}) {
 		o.Settling = DefaultSettling
 	}
-	c := &campaign{o: o, saved: &snapshots{}, elections: &elections{}, restless: map[string]bool{}, failing: map[string]string{}, denied: map[string]bool{}, own: map[string]bool{}, stems: map[string]bool{}, mask: compare.NewMask()}
+	c := &campaign{o: o, saved: &snapshots{}, elections: &elections{}, restless: map[string]bool{}, failing: map[string]string{}, denied: map[string]bool{}, own: map[string]bool{}, stems: map[string]bool{}, fixed: map[string]bool{}, mask: compare.NewMask()}
 	began := time.Now()
 	dir, err := os.MkdirTemp(o.StateDir, "campaign-")
 	if err != nil {
@@ -268,7 +269,7 @@ func (c *campaign) learnAll(ctx context.Context) (wrong []*Observation, err erro
 			Family: "undisturbed", What: fmt.Sprintf("step %q", c.o.Steps[at].Name), Reason: "the operator does not come to rest in it, or keeps failing",
 		})
 		c.o.Steps = slices.Delete(slices.Clone(c.o.Steps), at, at+1)
-		c.restless, c.failing, c.stems, c.mask = map[string]bool{}, map[string]string{}, map[string]bool{}, compare.NewMask()
+		c.restless, c.failing, c.stems, c.fixed, c.mask = map[string]bool{}, map[string]string{}, map[string]bool{}, map[string]bool{}, compare.NewMask()
 		if err := c.prepare(ctx); err != nil {
 			return nil, err
 		}

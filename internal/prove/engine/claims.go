@@ -71,11 +71,24 @@ func (r *run) seeSets() {
 
 // deletesClaims reports whether the operator deletes claims.
 func deletesClaims(stages []*stage) bool {
-	return slices.ContainsFunc(stages, func(s *stage) bool {
-		return slices.ContainsFunc(s.writes, func(w write) bool {
-			return w.Resource == "persistentvolumeclaims" && strings.HasPrefix(w.Verb, "delete")
-		})
+	return slices.ContainsFunc(stages, (*stage).deletesClaims)
+}
+
+func (s *stage) deletesClaims() bool {
+	return slices.ContainsFunc(s.writes, func(w write) bool {
+		return w.Resource == "persistentvolumeclaims" && strings.HasPrefix(w.Verb, "delete")
 	})
+}
+
+// deletesUnused reports whether the operator deletes claims although its custom resources stay. Many operators delete them only when
+// the custom resource is deleted, and leave those of a StatefulSet that is scaled down to Kubernetes.
+func (c *campaign) deletesUnused(stages []*stage) bool {
+	for i, s := range stages {
+		if !c.o.Steps[i].Deletes && !c.o.Steps[i].Ends && s.deletesClaims() {
+			return true
+		}
+	}
+	return false
 }
 
 // withoutKeptClaims leaves out of the end of the last of these stages the claims that Kubernetes keeps, and their volumes.
@@ -84,12 +97,12 @@ func (c *campaign) withoutKeptClaims(stages []*stage) world.State {
 	if deletesClaims(stages) {
 		return end
 	}
-	return c.withoutSpares(end)
+	return withoutSpares(end, c.spares(end))
 }
 
 // learnClaims finds out whether the operator deletes claims, and normalizes what was learned before that was known.
 func (c *campaign) learnClaims(runs ...[]*stage) {
-	c.keepsClaims = !slices.ContainsFunc(runs, deletesClaims)
+	c.keepsClaims, c.keepsUnused = !slices.ContainsFunc(runs, deletesClaims), !slices.ContainsFunc(runs, c.deletesUnused)
 	for _, stages := range runs {
 		for i, s := range stages {
 			s.shape = c.shapeOf(s.state)
@@ -100,12 +113,15 @@ func (c *campaign) learnClaims(runs ...[]*stage) {
 	}
 }
 
-// withoutSpareClaims leaves out claims of pods that a StatefulSet does not have now, and their volumes.
+// withoutSpareClaims leaves out claims that the operator leaves to Kubernetes, and their volumes.
 func (c *campaign) withoutSpareClaims(state world.State) world.State {
-	if !c.keepsClaims {
-		return state
+	switch {
+	case c.keepsClaims:
+		return withoutSpares(state, c.spares(state))
+	case c.keepsUnused:
+		return withoutSpares(state, c.unused(state))
 	}
-	return c.withoutSpares(state)
+	return state
 }
 
 // spares are the claims of pods that a StatefulSet does not have now, or that went with their StatefulSet.
@@ -113,21 +129,34 @@ func (c *campaign) spares(state world.State) map[string]bool {
 	for key, object := range state {
 		c.sets.see(key, object)
 	}
-	spare := map[string]bool{} // by namespace and name
+	spare := c.unused(state)
 	for key, object := range state {
 		if _, was := c.before[key]; was || key.Resource != "persistentvolumeclaims" {
 			continue
 		}
-		of, unused := isSpare(key, state)
-		if unused || !of && c.sets.has(key) && len(object.GetOwnerReferences()) == 0 && object.GetDeletionTimestamp() == nil {
+		of, _ := isSpare(key, state)
+		if !of && c.sets.has(key) && len(object.GetOwnerReferences()) == 0 && object.GetDeletionTimestamp() == nil {
 			spare[object.GetNamespace()+"/"+object.GetName()] = true
 		}
 	}
 	return spare
 }
 
-func (c *campaign) withoutSpares(state world.State) world.State {
-	spare := c.spares(state)
+// unused are the claims of pods that an existing StatefulSet does not have now, by namespace and name.
+func (c *campaign) unused(state world.State) map[string]bool {
+	unused := map[string]bool{}
+	for key := range state {
+		if _, was := c.before[key]; was || key.Resource != "persistentvolumeclaims" {
+			continue
+		}
+		if _, isUnused := isSpare(key, state); isUnused {
+			unused[key.Namespace+"/"+key.Name] = true
+		}
+	}
+	return unused
+}
+
+func withoutSpares(state world.State, spare map[string]bool) world.State {
 	if len(spare) == 0 {
 		return state
 	}

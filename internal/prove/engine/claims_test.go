@@ -36,14 +36,19 @@ func scaledDown() world.State {
 
 func TestClaimsThatAStatefulSetKeeps(t *testing.T) {
 	deletion := write{Moment: Moment{Verb: "delete", Resource: "persistentvolumeclaims", Name: "data-victory-2"}}
+	unused := []string{"PersistentVolume of-data-victory-2", "PersistentVolumeClaim default/data-victory-2"}
 	for name, test := range map[string]struct {
 		writes []write
+		step   Step
 		gone   []string
 	}{
-		"an operator that deletes no claims": {nil, []string{"PersistentVolume of-data-victory-2", "PersistentVolumeClaim default/data-victory-2"}},
-		"an operator that does":              {[]write{deletion}, nil},
+		"an operator that deletes no claims":          {nil, Step{}, unused},
+		"an operator that does":                       {[]write{deletion}, Step{}, nil},
+		"one that does so when its object is deleted": {[]write{deletion}, Step{Deletes: true}, unused},
+		"one that does so when everything is deleted": {[]write{deletion}, Step{Ends: true}, unused},
 	} {
 		c := sailing()
+		c.o.Steps[0] = test.step
 		s := &stage{state: scaledDown(), writes: test.writes}
 		before := slices.Sorted(maps.Keys(c.shapeOf(s.state).Objects))
 		c.learnClaims([]*stage{s})

@@ -49,7 +49,7 @@ func driftPlans(c *campaign) (plans []*Plan) {
 		if child.made && len(child.object.GetOwnerReferences()) > 0 {
 			add("orphan", name, "The owner references of "+name+" are removed by another user", nil, nil)
 		}
-		if child.made && len(child.object.GetLabels()) > 0 {
+		if child.made && len(child.object.GetLabels()) > 0 && c.mayRepair(child) {
 			add("relabel", name, "The labels of "+name+" are removed by another user", nil, nil)
 		}
 		if child.made && canRestart(child.key) {
@@ -58,7 +58,9 @@ func driftPlans(c *campaign) (plans []*Plan) {
 	}
 	all := make([][]edit, len(children))
 	for i, child := range children {
-		all[i] = c.edits(child)
+		if c.mayRepair(child) {
+			all[i] = c.edits(child)
+		}
 	}
 	for nth := range mostEdits {
 		for i, child := range children {
@@ -160,6 +162,19 @@ func (c *child) isFinished() bool {
 		return phase == "Succeeded"
 	}
 	return false
+}
+
+// mayRepair reports whether an operator can be expected to restore an object. Most operators that run pods only create and delete them,
+// as the controllers of Kubernetes do, and leave a pod alone that another user has changed.
+func (c *campaign) mayRepair(one child) bool {
+	if one.key.Group != "" || one.key.Resource != "pods" {
+		return true
+	}
+	return slices.ContainsFunc(c.reference, func(s *stage) bool {
+		return slices.ContainsFunc(s.writes, func(w write) bool {
+			return w.Group == "" && w.Resource == "pods" && w.Subresource == "" && (w.Verb == "update" || w.Verb == "patch" || w.Verb == "apply")
+		})
+	})
 }
 
 // children returns the objects that the operator wrote, without its custom resources.

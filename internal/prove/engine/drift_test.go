@@ -77,6 +77,37 @@ func TestChildrenAreWhatTheOperatorWrote(t *testing.T) {
 	}
 }
 
+// An operator that only creates and deletes pods does not restore what another user changes in one.
+func TestPodsThatAreNotRepaired(t *testing.T) {
+	key := world.Key{Resource: "pods", Kind: "Pod", Namespace: "default", Name: "victory-1"}
+	at := func(verb string) write {
+		return write{Moment: Moment{Verb: verb, Resource: "pods", Namespace: "default", Name: "victory-1", Nth: 1}}
+	}
+	for name, test := range map[string]struct {
+		writes []write
+		want   bool
+	}{
+		"it creates and deletes them": {[]write{at("create"), at("delete")}, false},
+		"it changes them":             {[]write{at("create"), at("patch")}, true},
+		"it applies them":             {[]write{at("apply")}, true},
+	} {
+		c, pod := sailing(), podOf("")
+		pod.SetLabels(map[string]string{"app": "victory"})
+		for _, s := range c.reference[:2] {
+			s.state, s.writes = world.State{key: pod}, test.writes
+		}
+		var variants []string
+		for _, p := range driftPlans(c) {
+			if p.Object == key.String() {
+				variants = append(variants, p.Variant)
+			}
+		}
+		if relabels := slices.Contains(variants, "relabel"); relabels != test.want || !slices.Contains(variants, "delete") {
+			t.Errorf("%s: it is changed with %q", name, variants)
+		}
+	}
+}
+
 // A custom resource whose kind has no namespaces has a status as well.
 func TestStatusIsWiped(t *testing.T) {
 	for _, namespace := range []string{"default", ""} {

@@ -26,8 +26,10 @@ type changing struct {
 }
 
 var (
-	// pastNames are labels, annotations and variables that say how something came to be.
+	// pastNames are labels, annotations, variables and fields of a status that say how something came to be.
 	pastNames = regexp.MustCompile(`(?i)(?:^|[^a-z])(generation|revision(-?hash)?|(restart(s|ed)?|updated|changed|rollout)([-_]?(at|on|time|count|id))?|last[-_]?(applied|updated?|changed?)[^.\[\]]*)\]?(\.value)?$`)
+	// pastLists are lists in a status of what was before.
+	pastLists = regexp.MustCompile(`(?i)(^|\.)[a-z]*history([.\[]|$)`)
 	// humps are where words meet in such a name.
 	humps = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 	// hashed is a last part of a name that depends on what the object contains.
@@ -54,8 +56,11 @@ func isPast(d compare.Difference, fresh compare.Shape) bool {
 	if strings.HasPrefix(d.Object, "StatefulSet ") && (d.Path == "status.currentRevision" || d.Path == "status.updateRevision") {
 		return true // its template is compared, but for such a time
 	}
-	inMetadata := strings.Contains(d.Path, "annotations.") || strings.Contains(d.Path, "labels.") || strings.Contains(d.Path, ".env[")
-	return inMetadata && pastNames.MatchString(humps.ReplaceAllString(d.Path, "$1-$2"))
+	if strings.HasPrefix(d.Path, "status.") && (strings.HasSuffix(d.Path, "observedGeneration") || pastLists.MatchString(d.Path)) {
+		return pastLists.MatchString(d.Path) // the generation is what the status is about
+	}
+	mayBePast := strings.HasPrefix(d.Path, "status.") || strings.Contains(d.Path, "annotations.") || strings.Contains(d.Path, "labels.") || strings.Contains(d.Path, ".env[")
+	return mayBePast && pastNames.MatchString(humps.ReplaceAllString(d.Path, "$1-$2"))
 }
 
 // hashStem is a name without the hash at its end; empty if it has none.

@@ -157,6 +157,11 @@ func TestIsPast(t *testing.T) {
 		{compare.Difference{Object: "StatefulSet default/web", Path: "status.currentRevision", Want: "web-a", Got: "web-b"}, true},
 		{compare.Difference{Object: "StatefulSet default/web", Path: "status.currentReplicas", Want: "1", Got: "0"}, false},
 		{compare.Difference{Path: "spec.revisionHistoryLimit", Want: "1", Got: "3"}, false},
+		{compare.Difference{Object: "Certificate default/web", Path: "status.revision", Want: "2", Got: "4"}, true},
+		{compare.Difference{Object: "Release default/web", Path: "status.history[1].digest", Want: "absent", Got: "b"}, true},
+		{compare.Difference{Object: "Certificate default/web", Path: "status.observedGeneration", Want: "current", Got: "2 behind"}, false},
+		{compare.Difference{Object: "Certificate default/web", Path: "status.phase", Want: "Ready", Got: "Failed"}, false},
+		{compare.Difference{Object: "Certificate default/web", Path: "status.updatedReplicas", Want: "3", Got: "2"}, false},
 		{compare.Difference{Path: "spec.replicas", Want: "1", Got: "3"}, false},
 	} {
 		if past := isPast(test.d, fresh); past != test.past {
@@ -303,9 +308,20 @@ func TestOriginal(t *testing.T) {
 // TestWorthStart compares all valid changes with a fresh start, and others once for properties that have no valid one.
 func TestWorthStart(t *testing.T) {
 	change := func(path string, class values.Class) values.Change {
-		return values.Change{Path: strings.Split(path, "."), Class: class, Value: "x"}
+		return values.Change{Path: strings.Split(path, "."), Property: strings.Split(path, "."), Class: class, Value: "x"}
+	}
+	block := func(property string, class values.Class) values.Change {
+		one := change("spec.block", class)
+		one.Property = append(one.Property, property)
+		return one
 	}
 	got := worthStart([]values.Change{
+		block("a", values.Valid), block("a", values.Limit), block("b", values.Limit), block("b", values.Limit), change("spec.paused", values.Valid), block("suspend", values.Valid),
+	})
+	if want := []bool{true, false, true, false, false, false}; !slices.Equal(got, want) {
+		t.Errorf("%v instead of %v for an absent block and switches that pause", got, want)
+	}
+	got = worthStart([]values.Change{
 		change("spec.a", values.Limit), change("spec.a", values.Valid), change("spec.a", values.Valid), change("spec.b", values.Limit), change("spec.b", values.Limit), change("spec.c", values.Misuse),
 	})
 	if want := []bool{false, true, true, true, false, false}; !slices.Equal(got, want) {

@@ -176,7 +176,7 @@ func (c *campaign) learnFresh(ctx context.Context, step int) (*compare.Mask, err
 // maskOf hides what differs after a change from a fresh start, also in the status of the custom resources.
 func (c *campaign) maskOf(changed, fresh *made) *compare.Mask {
 	mask := compare.NewMask()
-	mask.Learn(c.madeShapes(changed, fresh))
+	mask.LearnRuns(c.madeShapes(changed, fresh))
 	for _, d := range c.statusDeviates(changed, fresh, nil) {
 		if mask.Fields[d.Object] == nil {
 			mask.Fields[d.Object] = map[string]bool{}

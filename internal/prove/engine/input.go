@@ -15,6 +15,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/opdock/opdock/internal/prove/report"
 	"github.com/opdock/opdock/internal/prove/values"
@@ -116,9 +117,9 @@ func worthStart(proposals []values.Change) []bool {
 	tried := map[string]bool{}
 	for _, class := range []values.Class{values.Valid, values.Limit} {
 		for i, change := range proposals {
-			path := values.Path(change.Path)
-			if change.Class == class && (class == values.Valid || !tried[path]) {
-				worth[i], tried[path] = true, true
+			property := values.Path(change.Property)
+			if change.Class == class && (class == values.Valid || !tried[property]) && !change.Pauses() {
+				worth[i], tried[property] = true, true
 			}
 		}
 	}
@@ -161,7 +162,7 @@ func feed(r *run, p *Plan) (*disturbance, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := r.changing(p, target, func(live *unstructured.Unstructured) error {
+	d := r.changeAndRevert(p, target, func(live *unstructured.Unstructured) error {
 		changed, err := change.Apply(live.Object)
 		if err == nil {
 			live.Object = changed
@@ -174,8 +175,8 @@ func feed(r *run, p *Plan) (*disturbance, error) {
 	return d, nil
 }
 
-// changing changes an object of the scenario, and takes the change back.
-func (r *run) changing(p *Plan, target *unstructured.Unstructured, how func(live *unstructured.Unstructured) error) *disturbance {
+// changeAndRevert changes an object of the scenario, and reverts the change.
+func (r *run) changeAndRevert(p *Plan, target *unstructured.Unstructured, how func(live *unstructured.Unstructured) error) *disturbance {
 	before := r.specs()
 	if !r.campaign.isSubject(p.Object) {
 		before = append(before, target.DeepCopy())
@@ -200,7 +201,7 @@ func (r *run) changing(p *Plan, target *unstructured.Unstructured, how func(live
 			r.changed = r.made(over)
 			return r.healthOf(p.Step-1, over)
 		},
-		claims: func(context.Context) ([]*Observation, error) {
+		meanwhile: func(context.Context) ([]*Observation, error) {
 			return r.campaign.outdated(p.Step-1, state, r.made(rested{})), nil
 		},
 	}
@@ -215,7 +216,8 @@ func changeOf(value any) (change values.Change, err error) {
 	if err != nil {
 		return change, fmt.Errorf("reading a plan: %w", err)
 	}
-	if err := json.Unmarshal(encoded, &change); err != nil {
+	// Unlike encoding/json, it reads whole numbers as such.
+	if err := utiljson.Unmarshal(encoded, &change); err != nil {
 		return change, fmt.Errorf("reading a plan: %w", err)
 	}
 	return change, nil

@@ -4,6 +4,8 @@
 package engine
 
 import (
+	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/opdock/opdock/internal/project"
+	"github.com/opdock/opdock/internal/prove/values"
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
@@ -99,5 +102,24 @@ func TestInputThatIsNotTried(t *testing.T) {
 				t.Errorf("a replay reports %+v", left)
 			}
 		})
+	}
+}
+
+// A replay reads a plan from a file, and must compare the same values.
+func TestChangesFromAFile(t *testing.T) {
+	change := values.Change{Path: []string{"spec", "port"}, Value: int64(30077), Class: values.Valid, Also: []values.Change{{Path: []string{"spec", "on"}, Value: map[string]any{"n": int64(1)}}}}
+	encoded, err := json.Marshal(&Plan{Family: "input", Value: change})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan Plan
+	if err := json.Unmarshal(encoded, &plan); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := changeOf(plan.Value); err != nil || !reflect.DeepEqual(got, change) {
+		t.Errorf("got %+v (%v), want %+v", got, err, change)
+	}
+	if got := textsOf(&plan); !slices.Equal(got, []string{"30077"}) {
+		t.Errorf("the texts are %q", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/compare"
 	"github.com/opdock/opdock/internal/prove/world"
 )
@@ -151,6 +152,9 @@ func (r *run) deviationsOf(step int, shape compare.Shape) []compare.Difference {
 	}
 	if r.takesBack {
 		found = slices.DeleteFunc(found, func(d compare.Difference) bool { return isTrace(r.setting, d, want) })
+	}
+	if r.family == "order" {
+		found = slices.DeleteFunc(found, func(d compare.Difference) bool { return d.Path == "" && d.Want == "absent" && c.keepsAlike(d.Object) })
 	}
 	return c.withoutIgnoredFields(r.family, step, found)
 }
@@ -298,8 +302,9 @@ func mostDeleted(runs ...[]write) map[Moment]int {
 
 // deletionsBut finds objects that the operator itself deleted more often than it may.
 func (r *run) deletionsBut(step int, want map[Moment]int) (wrong []*Observation) {
-	writes := r.board.writes()
-	for m, got := range deletionsIn(writes, r.uidsOf()) {
+	uids, repeated := r.uidsOf()
+	writes := slices.DeleteFunc(r.board.writes(), func(seen seenMoment) bool { return repeated[seen.id] })
+	for m, got := range deletionsIn(writes, uids) {
 		if got <= want[m] {
 			continue
 		}
@@ -362,18 +367,32 @@ func deletionsIn(writes []seenMoment, uids map[uint64]string) map[Moment]int {
 	return counts
 }
 
-// uidsOf returns the UIDs of the objects that were written, by the ID of the request, as far as they are known.
-func (r *run) uidsOf() map[uint64]string {
-	uids := map[uint64]string{}
+// uidsOf returns the UIDs of the objects that were written, by the ID of the request, as far as they are known. Repeated are the
+// requests to delete a collection that deleted nothing, or only what was being deleted already.
+func (r *run) uidsOf() (uids map[uint64]string, repeated map[uint64]bool) {
 	if r.lens == nil {
-		return uids
+		return nil, nil
 	}
-	for _, e := range r.events(0) {
-		if w := e.Request; w != nil && w.IsWrite() && w.Object != nil {
+	return writtenIn(r.events(0))
+}
+
+func writtenIn(events []*lens.Event) (uids map[uint64]string, repeated map[uint64]bool) {
+	uids, repeated = map[uint64]string{}, map[uint64]bool{}
+	gone := map[string]bool{}
+	for _, e := range events {
+		w := e.Request
+		switch {
+		case w == nil || !w.IsWrite():
+		case w.Verb == "deletecollection":
+			repeated[w.ID] = !slices.ContainsFunc(w.Deleted, func(uid string) bool { return !gone[uid] }) && w.Items <= len(w.Deleted)
+			for _, uid := range w.Deleted {
+				gone[uid] = true
+			}
+		case w.Object != nil:
 			uids[w.ID] = w.Object.UID
 		}
 	}
-	return uids
+	return uids, repeated
 }
 
 func times(n int) string {

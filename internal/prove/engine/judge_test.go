@@ -5,6 +5,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -221,6 +222,17 @@ func TestDeletionsThatAreRepeated(t *testing.T) {
 		if got := deletionsIn(seen, test.uids); len(got) != 1 || got[berth] != test.want {
 			t.Errorf("%s: got %v, want %d", name, got, test.want)
 		}
+	}
+}
+
+// An operator may delete a collection that is empty, or all of which is being deleted already.
+func TestCollectionsThatAreDeletedAgain(t *testing.T) {
+	all := func(id uint64, items int, uids ...string) *lens.Event {
+		return &lens.Event{Request: &lens.Request{ID: id, Verb: "deletecollection", Resource: lens.Resource{Resource: "ingresses"}, Status: 200, Items: items, Deleted: uids}}
+	}
+	_, repeated := writtenIn([]*lens.Event{all(1, 0), all(2, 2, "a", "b"), all(3, 2, "a", "b"), all(4, 2, "a", "c"), all(5, 300, "a")})
+	if want := map[uint64]bool{1: true, 2: false, 3: true, 4: false, 5: false}; !maps.Equal(repeated, want) {
+		t.Errorf("got %v, want %v", repeated, want)
 	}
 }
 

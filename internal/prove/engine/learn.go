@@ -102,7 +102,7 @@ func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) 
 	}
 	c.learnClaims(runs[:]...)
 	for i, s := range c.reference {
-		c.mask.Learn(s.shape, runs[1][i].shape)
+		c.mask.LearnRuns(s.shape, runs[1][i].shape)
 		mergeCounts(s.counts, runs[1][i].counts)
 		c.learnNames(s.writes, runs[1][i].writes)
 		c.writes += len(s.writes)
@@ -124,7 +124,11 @@ func (c *campaign) learnNames(a, b []write) {
 	for i := range a {
 		name := a[i].Name
 		begins := compare.Stem(name)
-		if begins == name || in(b, name) {
+		if in(b, name) {
+			c.fixed[name] = true
+			continue
+		}
+		if begins == name {
 			continue
 		}
 		if slices.ContainsFunc(b, func(w write) bool { return compare.Stem(w.Name) == begins && w.Resource == a[i].Resource }) {
@@ -135,9 +139,14 @@ func (c *campaign) learnNames(a, b []write) {
 
 // named returns a moment with a name that is the same in each run.
 func (c *campaign) named(m Moment) Moment {
+	if c.fixed[m.Name] {
+		return m
+	}
 	if begins := compare.Stem(m.Name); c.stems[begins] {
 		m.Name = begins
+		return m
 	}
+	m.Name, _ = compare.Inner(m.Name, func(stem string) bool { return c.stems[stem] })
 	return m
 }
 

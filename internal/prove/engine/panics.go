@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"context"
 	"regexp"
 	"slices"
 	"strconv"
@@ -68,6 +69,23 @@ func (l *panicLog) take() []string {
 	seen := l.seen
 	l.seen = nil
 	return seen
+}
+
+// orPanicked turns the error of a request into findings if a webhook of the operator has panicked. The error may contain the panic. If
+// it does not, the log does, which may come a little later.
+func (r *run) orPanicked(ctx context.Context, step int, wrong []*Observation, err error) ([]*Observation, error) {
+	if err == nil || !strings.Contains(err.Error(), "webhook") {
+		return wrong, err
+	}
+	r.log.line(err.Error())
+	if _, err := r.settle(ctx); err != nil {
+		return wrong, err
+	}
+	panics := r.panicsOf(step, nil)
+	if len(panics) == 0 {
+		return wrong, err
+	}
+	return append(wrong, panics...), nil
 }
 
 // panicsOf turns panics of marked reconciles into observations. Those in the log count only if they cannot be the same: marks show

@@ -4,7 +4,9 @@
 package engine
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/opdock/opdock/internal/lens"
 )
@@ -76,5 +78,37 @@ func TestPanicsThatAreLoggedLate(t *testing.T) {
 	r.log.line(logged)
 	if got := r.healthOf(1, rested{}); len(got) > 0 {
 		t.Errorf("it is reported again: %+v", got[0])
+	}
+}
+
+// The API server refuses a request if a webhook of the operator has panicked. That is a finding, not a run that broke down.
+func TestPanicsOfWebhooks(t *testing.T) {
+	const calling = "Internal error occurred: failed calling webhook "
+	for about, test := range map[string]struct {
+		err  error
+		line string
+		want []string
+	}{
+		"the answer shows it":   {errors.New("admission webhook \"ships.example.com\" denied the request: panic: " + nilMap + " [recovered]"), "", []string{nilMap}},
+		"the log shows it":      {errors.New(calling + "\"ships.example.com\": EOF"), "http: panic serving 127.0.0.1:40000: " + nilMap, []string{nilMap}},
+		"it does not answer":    {errors.New(calling + "\"ships.example.com\": EOF"), "", nil},
+		"the error has no part": {errors.New("connection refused"), "http: panic serving 127.0.0.1:40000: " + nilMap, nil},
+		"no error":              {nil, "", nil},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _, _ := liftable(t)
+				r.log.line(test.line)
+				wrong, err := r.orPanicked(t.Context(), 0, nil, test.err)
+				var got []string
+				for _, o := range wrong {
+					got = append(got, o.Got)
+				}
+				expectLines(t, got, test.want...)
+				if isLeft := err != nil; isLeft != (test.err != nil && test.want == nil) {
+					t.Errorf("the error that is left is %v", err)
+				}
+			})
+		})
 	}
 }

@@ -5,9 +5,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/opdock/opdock/internal/lens"
 )
@@ -38,10 +41,29 @@ func (r *run) endRecording() error {
 	if err := os.MkdirAll(filepath.Dir(r.keep), 0o700); err != nil {
 		return fmt.Errorf("creating a directory for recordings: %w", err)
 	}
-	if err := os.Rename(r.recording.Path(), r.keep); err != nil {
+	err := os.Rename(r.recording.Path(), r.keep)
+	if errors.Is(err, syscall.EXDEV) {
+		err = copyFile(r.recording.Path(), r.keep)
+	}
+	if err != nil {
 		return fmt.Errorf("keeping a recording: %w", err)
 	}
 	return nil
+}
+
+// copyFile copies a file to another file system.
+func copyFile(from, to string) (err error) {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Close())
 }
 
 // showOnce shows the first run of a plan that is replayed.

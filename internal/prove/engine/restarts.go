@@ -191,7 +191,7 @@ func restWritesIn(events []*lens.Event, step int) (wrong []*Observation) {
 		}
 		seen[what] = true
 		wrong = append(wrong, &Observation{
-			Step: step, Verdict: "rest-writes", Severity: medium, Object: w.Object.Kind + " " + w.Object.Name, Fields: fields,
+			Step: step, Verdict: "rest-writes", Severity: medium, Object: nameOf(w.Object.Kind, w.Object.Namespace, w.Object.Name), Fields: fields,
 			Title: writesAtRest, Want: "no write", Got: w.Verb + " of " + strings.Join(fields, ", "),
 			Where: linesOf(w.Source, w.Verb+" "+w.Resource.Resource),
 		})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -110,14 +111,27 @@ func (r *run) restore(ctx context.Context, before []*unstructured.Unstructured) 
 					live.Object[field] = value
 				}
 			}
-			live.SetAnnotations(old.GetAnnotations())
-			live.SetLabels(old.GetLabels())
+			// An operator may keep there what it has done last. It is not taken back, as no client would do that.
+			live.SetAnnotations(restored(live, old, "f:annotations", live.GetAnnotations(), old.GetAnnotations()))
+			live.SetLabels(restored(live, old, "f:labels", live.GetLabels(), old.GetLabels()))
 		})
 		if err != nil {
 			return fmt.Errorf("taking the change to %s %s back: %w", old.GetKind(), old.GetName(), err)
 		}
 	}
 	return nil
+}
+
+// restored returns labels or annotations with those that the scenario wrote as they were.
+func restored(live, old *unstructured.Unstructured, field string, now, before map[string]string) map[string]string {
+	maps.DeleteFunc(now, func(name, _ string) bool { return usersFields(live, field)["f:"+name] })
+	for name, value := range usersOf(old, field, before) {
+		if now == nil {
+			now = map[string]string{}
+		}
+		now[name] = value
+	}
+	return now
 }
 
 func isSystems(field string) bool {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/dev"
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
@@ -114,7 +115,7 @@ func (u *upgrade) mayNotRun(part string, err error) error {
 		o.Got = ended.How + ": " + lastLine(ended.Tail)
 	case errors.As(err, &dead):
 		o.Got = dead.how + ": " + lastLine(dead.tail)
-	case isNotTaken(err):
+	case lens.IsRejected(err):
 		o.Verdict, o.Title, o.Want, o.Got = "admission", "The API server refuses what the "+part+" applies", "CRDs and roles can be applied", firstLine(err.Error())
 	default:
 		return err

@@ -57,7 +57,10 @@ func TestTakingBack(t *testing.T) {
 	with := func(object *unstructured.Unstructured, value string) *unstructured.Unstructured {
 		object = object.DeepCopy()
 		object.Object["data"] = map[string]any{"value": value}
-		object.SetLabels(map[string]string{"value": value})
+		object.SetLabels(map[string]string{"value": value, "operator": value})
+		object.SetManagedFields([]metav1.ManagedFieldsEntry{{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: object.GetAPIVersion(), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata": {"f:labels": {"f:value": {}}}}`)},
+		}})
 		return object
 	}
 	victory, surprise, crew, ports := sceneObject("Frigate", "victory"), sceneObject("Frigate", "surprise"), sceneObject("ConfigMap", "crew"), sceneObject("ConfigMap", "ports")
@@ -74,6 +77,9 @@ func TestTakingBack(t *testing.T) {
 		}
 		if value, _, _ := unstructured.NestedString(live.Object, "data", "value"); value != "old" || live.GetLabels()["value"] != "old" {
 			t.Errorf("%s is not restored: %v", sceneKey(one), live.Object)
+		}
+		if live.GetLabels()["operator"] != "new" {
+			t.Errorf("the operator's label of %s is restored", sceneKey(one))
 		}
 	}
 	for _, one := range []*unstructured.Unstructured{surprise, ports} {

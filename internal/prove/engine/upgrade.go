@@ -146,7 +146,7 @@ func (c *campaign) earlier(dir string) *campaign {
 	}
 	return &campaign{
 		o: o, saved: c.saved, elections: c.elections, moves: c.moves,
-		restless: map[string]bool{}, stems: map[string]bool{}, mask: compare.NewMask(),
+		restless: map[string]bool{}, stems: map[string]bool{}, fixed: map[string]bool{}, mask: compare.NewMask(),
 	}
 }
 

@@ -95,7 +95,7 @@ func suggestions(sample *unstructured.Unstructured, crds []*unstructured.Unstruc
 		return nil
 	}
 	for _, one := range values.Propose(schema, sample.Object, values.Options{Max: mostSuggestions, MaxReplicas: mostReplicas}) {
-		if patch := asMerge(one, sample.Object); one.Class == values.Valid && patch != nil && len(patches) <= mostFallbacks {
+		if patch := asMerge(one, sample.Object); one.Class == values.Valid && !one.Pauses() && patch != nil && len(patches) <= mostFallbacks {
 			patches = append(patches, patch)
 		}
 	}

@@ -67,7 +67,11 @@ func (p *parser) at(line, column int, format string, arguments ...any) {
 	p.problems = append(p.problems, &MistakeError{File: p.file, Line: max(line, 1), Column: max(column, 1), Text: fmt.Sprintf(format, arguments...)})
 }
 
+// fail reports a mistake in a node, unless it was reported already.
 func (p *parser) fail(n *yaml.Node, format string, arguments ...any) {
+	if n == broken {
+		return
+	}
 	p.at(n.Line, n.Column, format, arguments...)
 }
 

@@ -108,9 +108,6 @@ func (p *parser) mapping(n *yaml.Node, what string, names ...string) map[string]
 var broken = &yaml.Node{}
 
 func (p *parser) sequence(n *yaml.Node, what string) []*yaml.Node {
-	if n == broken {
-		return nil
-	}
 	if n = resolve(n); n.Kind != yaml.SequenceNode {
 		p.fail(n, "%s is a list, but here is %s", what, kindOf(n))
 		return nil

@@ -6,6 +6,7 @@ package values
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,21 @@ type Change struct {
 	Why string `json:"why"`
 	// Also are changes that go with this one, such as an enabled beside the property that is switched on.
 	Also []Change `json:"also,omitempty"`
+	// Property is the path of the property that is tried. It is longer than Path if a block is added with it.
+	Property []string `json:"-"`
+}
+
+// pausing are switches that make an operator do nothing for an object.
+var pausing = regexp.MustCompile(`(?i)^(paused?|suspend(ed)?|unmanaged|management(State|Policy)|(skip|disable|pause)Reconcil(e|ing|iation))$`)
+
+// Pauses reports whether the change may make an operator do nothing for the object. It then rightly leaves what it has created, and
+// creates nothing after a fresh start.
+func (c Change) Pauses() bool {
+	path := c.Property
+	if len(path) == 0 {
+		path = c.Path
+	}
+	return len(path) > 0 && pausing.MatchString(path[len(path)-1]) || slices.ContainsFunc(c.Also, Change.Pauses)
 }
 
 // Apply returns a copy of an object with the change, and the changes that go with it. The object stays as it is.

@@ -166,7 +166,7 @@ func inTurns(chosen [groups][]Change) []Change {
 func decide(c candidate, j *judge) (Change, bool) {
 	for _, value := range c.alternatives {
 		change := c.change
-		change.Value = normalize(value)
+		change.Value, change.Property = normalize(value), c.property
 		said := j.of(change)
 		if said == impossible && len(change.Also) > 0 {
 			change.Also = nil

@@ -240,21 +240,16 @@ func change(ctx context.Context, objects client.Client, sample *unstructured.Uns
 			continue
 		}
 		err := objects.Patch(ctx, changed, client.MergeFrom(live))
-		if !isRefused(err) {
+		if !lens.IsRejected(err) {
 			return client.IgnoreNotFound(err)
 		}
 	}
 	err := client.IgnoreNotFound(objects.Patch(ctx, annotated(live), client.MergeFrom(live)))
-	if isRefused(err) {
+	if lens.IsRejected(err) {
 		note(fmt.Sprintf("%s %s could not be changed: %v", sample.GetKind(), sample.GetName(), err))
 		return nil
 	}
 	return err
-}
-
-// isRefused reports whether the API server, or a webhook that it asked, does not accept an object.
-func isRefused(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || isDenied(err)
 }
 
 func annotated(live *unstructured.Unstructured) *unstructured.Unstructured {
