@@ -160,7 +160,7 @@ const mostShown = 3
 func innermost(found []compare.Difference) []compare.Difference {
 	return slices.DeleteFunc(slices.Clone(found), func(d compare.Difference) bool {
 		return slices.ContainsFunc(found, func(other compare.Difference) bool {
-			return strings.HasPrefix(other.Path, d.Path+".") || strings.HasPrefix(other.Path, d.Path+"[")
+			return other.Object == d.Object && d.Path != "" && (strings.HasPrefix(other.Path, d.Path+".") || strings.HasPrefix(other.Path, d.Path+"["))
 		})
 	})
 }

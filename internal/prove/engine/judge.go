@@ -212,7 +212,7 @@ func (c *campaign) differences(step int, found []compare.Difference) (wrong []*O
 	grave := slices.ContainsFunc(found, func(d compare.Difference) bool { return !d.IsStatus() })
 	ends, deletes := c.o.Steps[step].Ends, c.o.Steps[step].Deletes
 	byObject := map[string]*Observation{}
-	for _, d := range found {
+	for _, d := range innermost(found) {
 		if grave && d.IsStatus() {
 			continue
 		}
