@@ -72,16 +72,37 @@ func (c *campaign) podsIn(state world.State) (pods []*unstructured.Unstructured)
 }
 
 // replaceable selects the pods that a controller or the operator created. It deletes the others from the slice: a pod that
-// the scenario itself created stays away after its deletion.
+// the scenario itself created stays away after its deletion, and one of a workload that waits with an update until somebody deletes its
+// pods comes back with the new template.
 func (c *campaign) replaceable(step int, pods []*unstructured.Unstructured) []*unstructured.Unstructured {
 	created := map[string]bool{}
 	for _, child := range c.children(step) {
 		created[child.key.String()] = child.made
 	}
+	halfway := map[types.UID]bool{}
+	for key, object := range c.reference[step].state {
+		halfway[object.GetUID()] = isHalfUpdated(key, object)
+	}
 	return slices.DeleteFunc(pods, func(pod *unstructured.Unstructured) bool {
 		key := world.Key{Kind: "Pod", Namespace: pod.GetNamespace(), Name: pod.GetName()}
-		return metav1.GetControllerOf(pod) == nil && !created[key.String()]
+		controller := metav1.GetControllerOf(pod)
+		return controller == nil && !created[key.String()] || controller != nil && halfway[controller.UID]
 	})
+}
+
+// isHalfUpdated reports whether a StatefulSet or DaemonSet has pods of an earlier template.
+func isHalfUpdated(key world.Key, object *unstructured.Unstructured) bool {
+	if key.Group != "apps" {
+		return false
+	}
+	status, _, _ := unstructured.NestedMap(object.Object, "status")
+	switch key.Resource {
+	case "statefulsets":
+		return status["currentRevision"] != status["updateRevision"]
+	case "daemonsets":
+		return status["updatedNumberScheduled"] != status["desiredNumberScheduled"]
+	}
+	return false
 }
 
 func breakPods(r *run, p *Plan) (*disturbance, error) {

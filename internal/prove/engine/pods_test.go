@@ -66,6 +66,29 @@ func TestPodsThatAreReplaced(t *testing.T) {
 	}
 }
 
+// A pod of a StatefulSet that waits with an update until somebody deletes its pods would come back with the new template.
+func TestPodsOfHalfUpdatedWorkloads(t *testing.T) {
+	for name, test := range map[string]struct {
+		resource string
+		status   map[string]any
+		want     bool
+	}{
+		"an update that waits":      {"statefulsets", map[string]any{"currentRevision": "a", "updateRevision": "b"}, true},
+		"no update":                 {"statefulsets", map[string]any{"currentRevision": "a", "updateRevision": "a"}, false},
+		"a DaemonSet that waits":    {"daemonsets", map[string]any{"updatedNumberScheduled": int64(1), "desiredNumberScheduled": int64(3)}, true},
+		"a DaemonSet that does not": {"daemonsets", map[string]any{"updatedNumberScheduled": int64(3), "desiredNumberScheduled": int64(3)}, false},
+		"a ReplicaSet":              {"replicasets", map[string]any{"replicas": int64(1)}, false},
+	} {
+		set := &unstructured.Unstructured{Object: map[string]any{"status": test.status}}
+		set.SetUID("u2")
+		c := sailing()
+		c.reference[1].state = world.State{{Group: "apps", Resource: test.resource, Namespace: "default", Name: "victory"}: set}
+		if left := len(c.replaceable(1, []*unstructured.Unstructured{podOf("Any")})); (left == 0) != test.want {
+			t.Errorf("%s: %d pods are deleted or evicted", name, left)
+		}
+	}
+}
+
 // One pod of each workload is evicted, but none of a Job, which counts failures.
 func TestPodsThatAreEvicted(t *testing.T) {
 	pod := func(name, controller string, uid types.UID) *unstructured.Unstructured {
