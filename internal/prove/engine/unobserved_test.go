@@ -59,7 +59,7 @@ func TestTakingBack(t *testing.T) {
 		object.Object["data"] = map[string]any{"value": value}
 		object.SetLabels(map[string]string{"value": value, "operator": value})
 		object.SetManagedFields([]metav1.ManagedFieldsEntry{{
-			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: object.GetAPIVersion(), FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata": {"f:labels": {"f:value": {}}}}`)},
+			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: object.GetAPIVersion(), FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata": {"f:labels": {"f:value": {}}}}`),
 		}})
 		return object
 	}
