@@ -13,9 +13,9 @@ import (
 	"github.com/opdock/opdock/internal/crdspec"
 )
 
-// servedSamples leaves out samples without a name, and those of kinds that the cluster does not serve, and says so. Projects have them: configuration files of
-// the operator itself look like objects, and other operators' objects need other operators. External are definitions from other
-// modules; they are asked for only if something is missing.
+// servedSamples leaves out samples without a name, and those of kinds that the cluster does not serve, and says so. Projects have
+// them: configuration files of the operator itself look like objects, and other operators' objects need other operators. External
+// are definitions from other modules; they are asked for only if something is missing.
 func servedSamples(samples, definitions []*unstructured.Unstructured, external func() []*unstructured.Unstructured, say func(string)) []*unstructured.Unstructured {
 	isServed := func(sample *unstructured.Unstructured, by []*unstructured.Unstructured) bool {
 		kind := sample.GroupVersionKind()

@@ -278,17 +278,16 @@ func (r *removal) unmarkStorageVersion(api API) error {
 
 // removeRequired removes what only this kind has needed.
 func (r *removal) removeRequired(api API, s shape) error {
-	// Packages that need each other are removed together, which may take several rounds. Their own tests do not need them.
+	// Packages that need each other are removed together, which may take several rounds.
 	files := maps.Clone(s.requires)
-	counts := func(name string) bool { return files[name] == "" || !strings.HasSuffix(name, "_test.go") }
-	imports, err := r.allImports(counts)
-	if err != nil {
-		return err
-	}
 	for again := true; again; {
 		again = false
+		imports, err := r.importsWithout(files)
+		if err != nil {
+			return err
+		}
 		for _, name := range slices.Sorted(maps.Keys(files)) {
-			if imports[path.Join(r.Repo, path.Dir(name))] {
+			if imports[r.packageOf(name)] {
 				continue
 			}
 			if err := r.removeTemplate(name, files[name], view{Project: r.Project, API: api}); err != nil {
@@ -297,12 +296,29 @@ func (r *removal) removeRequired(api API, s shape) error {
 			delete(files, name)
 			again = true
 		}
-		if imports, err = r.allImports(counts); err != nil {
-			return err
-		}
 	}
 	return nil
 }
+
+// importsWithout returns all imports of the project, without those of tests in packages that only these files import.
+func (r *removal) importsWithout(files map[string]string) (importSet, error) {
+	needed, err := r.allImports(func(name string) bool { return files[name] == "" })
+	for err == nil {
+		before := len(needed)
+		needed, err = r.allImports(func(name string) bool { return files[name] == "" || needed[r.packageOf(name)] })
+		if len(needed) == before {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.allImports(func(name string) bool {
+		return files[name] == "" || needed[r.packageOf(name)] || !strings.HasSuffix(name, "_test.go")
+	})
+}
+
+func (r *removal) packageOf(file string) string { return path.Join(r.Repo, path.Dir(file)) }
 
 // resetRole restores the initial role if no controller is left to generate it from.
 func (r *removal) resetRole() error {

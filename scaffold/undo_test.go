@@ -125,6 +125,27 @@ func TestDeleteUndoesCreate(t *testing.T) {
 	}
 }
 
+// A package that stays needs what its own tests import.
+func TestPackagesThatTestsNeedStay(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t)(Init(inits(dir)))
+	for _, kind := range []string{"Frigate", "Raft"} {
+		o := frigate(dir)
+		o.Kind, o.From = kind, "robot"
+		must(t)(CreateAPI(o))
+	}
+	if err := os.Remove(filepath.Join(dir, "internal", "controller", "raft_controller_test.go")); err != nil {
+		t.Fatal(err)
+	}
+	must(t)(DeleteAPI(DeleteOptions{Dir: dir, Group: "ship", Version: "v1", Kind: "Frigate"}))
+	for _, name := range []string{"pass.go", "children_test.go", "passtest/passtest.go"} {
+		if _, err := os.Stat(filepath.Join(dir, "internal", "pass", name)); err != nil {
+			t.Errorf("it should stay: %v", err)
+		}
+	}
+}
+
 func TestEditedFiles(t *testing.T) {
 	edited := func(t *testing.T) DeleteOptions {
 		t.Helper()

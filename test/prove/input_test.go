@@ -54,16 +54,19 @@ func TestChangesThatCannotBeReverted(t *testing.T) {
 		`	"context"
 `: `	"context"
 	"fmt"
+	"os"
 `,
 		`		containers[0].Env = []corev1.EnvVar{{Name: "OIL", Value: oil}}
-`: `		if reach, _, _ := unstructured.NestedInt64(one.Object, "spec", "reach"); lamp.UID == "" {
+`: `		if reach, _, _ := unstructured.NestedInt64(one.Object, "spec", "reach"); lamp.UID == "" || os.Getenv("FOLLOWS") != "" {
 			containers[0].Env = []corev1.EnvVar{{Name: "REACH", Value: fmt.Sprint(reach)}}
 		}
 `,
 	})
 	change := values.Change{Path: []string{"spec", "reach"}, Value: int64(46), Class: values.Valid}
 	plan := &engine.Plan{Family: "input", Variant: "valid", Step: 1, Object: "Beacon default/cape", Path: change.Path, Value: change, Fresh: true, Says: "Beacon default/cape reaches farther"}
-	expectFound(t, brief(t, o), plan, map[string]string{"REACH=": "update Deployment default/cape spec.template.spec.containers[lamp].env[REACH].value"})
+	expectFound(t, brief(t, o), plan, map[string]string{
+		"FOLLOWS=": "update Deployment default/cape spec.template.spec.containers[lamp].env[REACH].value", "FOLLOWS=1": "",
+	})
 }
 
 // TestRolloutRestart is about an operator that sets all annotations of its pod template, and so removes the one of kubectl.

@@ -78,12 +78,12 @@ func Stem(name string) string { return lastPart.ReplaceAllString(name, "-*") }
 // middlePart is a part of a name that others follow. It may be random.
 var middlePart = regexp.MustCompile(`[-.][a-z0-9]{4,}`)
 
-// Inner returns a name that begins with the random name of another object, with the random part left out. IsStem knows the stems of
-// random names.
-func Inner(name string, isStem func(string) bool) (common string, random bool) {
+// Inner returns a name that begins with the random name of another object, with the random part left out. IsInner knows such names, or
+// their stems.
+func Inner(name string, isInner func(name, stem string) bool) (common string, random bool) {
 	for _, at := range middlePart.FindAllStringIndex(name, -1) {
 		if rest := name[at[1]:]; strings.HasPrefix(rest, "-") || strings.HasPrefix(rest, ".") {
-			if stem := name[:at[0]] + "-*"; isStem(stem) {
+			if stem := name[:at[0]] + "-*"; isInner(name[:at[1]], stem) {
 				return stem + rest, true
 			}
 		}
@@ -96,8 +96,7 @@ func Inner(name string, isStem func(string) bool) (common string, random bool) {
 func (m *Mask) LearnRuns(a, b Shape) {
 	m.learnStems(a, b)
 	for name := range a.Objects {
-		_, both := b.Objects[name]
-		if _, random := m.counted(name); both && random {
+		if _, both := b.Objects[name]; both && m.mayBeRandom(name) {
 			m.Fixed[name] = true
 		}
 	}
@@ -172,15 +171,23 @@ func (m *Mask) count(shape Shape) Shape {
 	if counted.Counts == nil {
 		counted.Counts = map[string]int{}
 	}
+	inner := map[string]bool{} // random names, without the kind
+	for name := range shape.Objects {
+		if m.isRandom(name) {
+			_, rest, _ := strings.Cut(name, " ")
+			inner[rest] = true
+		}
+	}
+	isInner := func(name, _ string) bool { return inner[name] }
 	for name, fields := range shape.Objects {
-		if common, random := m.counted(name); random {
+		if common, random := m.counted(name, isInner); random {
 			counted.Counts[common]++
 			continue
 		}
 		counted.Objects[name] = fields
 	}
 	for name, n := range shape.Counts {
-		if common, random := m.counted(name); random && common != name {
+		if common, random := m.counted(name, isInner); random && common != name {
 			counted.Counts[common] += n
 			delete(counted.Counts, name)
 		}
@@ -188,17 +195,25 @@ func (m *Mask) count(shape Shape) Shape {
 	return counted
 }
 
-// counted returns the name by which an object is counted, if its name is known to be random: itself, or because it contains the name of
-// another object that is, of any kind.
-func (m *Mask) counted(name string) (common string, random bool) {
+func (m *Mask) isRandom(name string) bool { return m.Stems[Stem(name)] && !m.Fixed[name] }
+
+// counted returns the name by which an object is counted, if its name is known to be random: itself, or because it begins with the name
+// of another object that is, of any kind. IsInner knows such names, or their stems.
+func (m *Mask) counted(name string, isInner func(name, stem string) bool) (common string, random bool) {
+	if m.isRandom(name) {
+		return Stem(name), true
+	}
 	if m.Fixed[name] {
 		return name, false
 	}
-	if m.Stems[Stem(name)] {
-		return Stem(name), true
-	}
 	kind, rest, _ := strings.Cut(name, " ")
-	common, random = Inner(rest, func(stem string) bool {
+	common, random = Inner(rest, isInner)
+	return kind + " " + common, random
+}
+
+// mayBeRandom reports whether the name of an object is known to be random, or begins like one that is.
+func (m *Mask) mayBeRandom(name string) bool {
+	_, random := m.counted(name, func(_, stem string) bool {
 		for one := range m.Stems {
 			if _, other, _ := strings.Cut(one, " "); other == stem {
 				return true
@@ -206,7 +221,7 @@ func (m *Mask) counted(name string) (common string, random bool) {
 		}
 		return false
 	})
-	return kind + " " + common, random
+	return random
 }
 
 // Differences returns the differences from the expected state, without masked ones.
@@ -215,7 +230,7 @@ func (m *Mask) Differences(want, got Shape) []Difference {
 }
 
 func (m *Mask) hides(d Difference) bool {
-	if m.Objects[d.Object] || d.Want == behind && d.Got == "current" { // which is better
+	if m.Objects[d.Object] || d.Want == behind && d.Got == "current" { // the condition was only renewed
 		return true
 	}
 	if m.Fields[d.Object][d.Path] { // a list without keys may be longer or shorter each time
@@ -355,6 +370,5 @@ func fieldDifferences(name string, want, got Fields) (found []Difference) {
 
 // HidesObject reports whether the existence of an object is masked.
 func (m *Mask) HidesObject(name string) bool {
-	_, random := m.counted(name)
-	return random || m.Objects[name]
+	return m.Objects[name] || m.mayBeRandom(name)
 }

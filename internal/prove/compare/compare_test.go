@@ -205,6 +205,9 @@ func TestNamesThatContainRandomOnes(t *testing.T) {
 	expectLines(t, mask.Differences(shape("x2kdl", 2), shape("x7q4w", 2)))
 	expectLines(t, mask.Differences(shape("x2kdl", 2), shape("y7q4w", 3)),
 		"Service default/job-internal-api: spec.a is y instead of x", "Pod default/job-*-worker-*: 3 of them instead of 2 of them")
+	exporter := shape("x7q4w", 2)
+	exporter.Objects["Deployment default/job-exporter-main"] = Fields{"spec.a": "1"}
+	expectLines(t, mask.Differences(shape("x2kdl", 2), exporter), "Deployment default/job-exporter-main: present instead of absent")
 	if !mask.HidesObject("Pod default/job-y7q4w-head") || mask.HidesObject("Service default/job-internal-api") {
 		t.Error("it does not know which names are random")
 	}

@@ -250,7 +250,7 @@ func keysOf(list []any) []string {
 	return nil
 }
 
-// behind is the observedGeneration of a condition that is not Ready and about an older generation.
+// behind is the observedGeneration of a condition of a type other than Ready that is about an older generation.
 const behind = "behind"
 
 func (f *flattening) leaf(path, name string, value any) string {

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -58,7 +59,9 @@ func evict(r *run, p *Plan) *disturbance {
 				if !e.evicted[object.GetUID()] {
 					continue
 				}
-				if err := client.IgnoreNotFound(r.objects.Delete(ctx, object.DeepCopy())); err != nil {
+				uid := object.GetUID()
+				err := r.objects.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &uid})
+				if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) { // another pod has taken the name
 					return fmt.Errorf("deleting evicted pod %s: %w", object.GetName(), err)
 				}
 			}
@@ -88,12 +91,13 @@ func (e *evictions) isLeftover(object *unstructured.Unstructured, pods []*unstru
 	return e.evicted[object.GetUID()] && perWorkload(pods)[workload] >= e.running[workload]
 }
 
-// evictable selects the pods that something creates again. A Job counts failed pods and may fail with them, which is no mistake of an
-// operator.
+// evictable selects the pods that something creates again. The failure of a pod that runs to completion may be what its Job or its
+// custom resource reports.
 func (c *campaign) evictable(step int, pods []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(c.replaceable(step, pods), func(pod *unstructured.Unstructured) bool {
+		policy, _, _ := unstructured.NestedString(pod.Object, "spec", "restartPolicy")
 		controller := metav1.GetControllerOf(pod)
-		return controller != nil && controller.Kind == "Job"
+		return policy == string(corev1.RestartPolicyNever) || policy == string(corev1.RestartPolicyOnFailure) || controller != nil && controller.Kind == "Job"
 	})
 }
 

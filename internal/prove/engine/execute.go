@@ -30,6 +30,8 @@ type outcome struct {
 	// that the API server did not accept the reversion.
 	changed  *made
 	isOneWay bool
+	// isCompared means that the state after the change was compared with a fresh start.
+	isCompared bool
 	// uncompared is the reason why that state was not compared with a fresh start.
 	uncompared string
 	took       time.Duration
@@ -62,7 +64,7 @@ func (c *campaign) execute(ctx context.Context, p *Plan) (result *outcome) {
 	if p.Fresh && len(result.wrong) == 0 && result.failed == nil && (result.skipped == "" || result.isOneWay) {
 		c.startOver(ctx, p, result)
 	}
-	if len(result.wrong) > 0 {
+	if len(result.wrong) > 0 || result.isOneWay && result.isCompared {
 		result.skipped = "" // what is wrong counts, whatever else could not be judged
 	}
 	return result
@@ -86,9 +88,9 @@ func (c *campaign) runPlan(ctx context.Context, p *Plan, one family, result *out
 	}
 	r.family, r.setting, r.takesBack = p.Family, c.settingOf(p), p.takesBack()
 	err = r.carryOut(ctx, p, one, result)
+	result.wrong, err = r.orPanicked(ctx, p.Step, result.wrong, err)
 	result.wrong, err = r.orDead(p.Step, result.wrong, err)
 	err = r.orUndeleted(p.Step-1, result, err)
-	result.wrong, err = r.orPanicked(ctx, p.Step, result.wrong, err)
 	result.wrong = c.relevant(p.Family, result.wrong)
 	if len(result.wrong) == 0 && result.skipped == "" {
 		result.skipped = result.excused // what else is wrong counts

@@ -56,11 +56,17 @@ func isPast(d compare.Difference, fresh compare.Shape) bool {
 	if strings.HasPrefix(d.Object, "StatefulSet ") && (d.Path == "status.currentRevision" || d.Path == "status.updateRevision") {
 		return true // its template is compared, but for such a time
 	}
-	if strings.HasPrefix(d.Path, "status.") && (strings.HasSuffix(d.Path, "observedGeneration") || pastLists.MatchString(d.Path)) {
-		return pastLists.MatchString(d.Path) // the generation is what the status is about
+	name := humps.ReplaceAllString(d.Path, "$1-$2")
+	if strings.HasPrefix(d.Path, "status.") {
+		return pastLists.MatchString(d.Path) || pastNames.MatchString(name) && !isPresent(d.Want) && !isPresent(d.Got)
 	}
-	mayBePast := strings.HasPrefix(d.Path, "status.") || strings.Contains(d.Path, "annotations.") || strings.Contains(d.Path, "labels.") || strings.Contains(d.Path, ".env[")
-	return mayBePast && pastNames.MatchString(humps.ReplaceAllString(d.Path, "$1-$2"))
+	inMetadata := strings.Contains(d.Path, "annotations.") || strings.Contains(d.Path, "labels.") || strings.Contains(d.Path, ".env[")
+	return inMetadata && pastNames.MatchString(name)
+}
+
+// isPresent reports whether a value of a status is about the present: the generation that it is about, or a yes or no.
+func isPresent(value string) bool {
+	return value == "current" || value == "behind" || strings.HasSuffix(value, " behind") || value == "true" || value == "false"
 }
 
 // hashStem is a name without the hash at its end; empty if it has none.

@@ -160,6 +160,8 @@ func TestIsPast(t *testing.T) {
 		{compare.Difference{Object: "Certificate default/web", Path: "status.revision", Want: "2", Got: "4"}, true},
 		{compare.Difference{Object: "Release default/web", Path: "status.history[1].digest", Want: "absent", Got: "b"}, true},
 		{compare.Difference{Object: "Certificate default/web", Path: "status.observedGeneration", Want: "current", Got: "2 behind"}, false},
+		{compare.Difference{Object: "Certificate default/web", Path: "status.lastReconciledGeneration", Want: "current", Got: "1 behind"}, false},
+		{compare.Difference{Object: "Certificate default/web", Path: "status.updated", Want: "true", Got: "false"}, false},
 		{compare.Difference{Object: "Certificate default/web", Path: "status.phase", Want: "Ready", Got: "Failed"}, false},
 		{compare.Difference{Object: "Certificate default/web", Path: "status.updatedReplicas", Want: "3", Got: "2"}, false},
 		{compare.Difference{Path: "spec.replicas", Want: "1", Got: "3"}, false},

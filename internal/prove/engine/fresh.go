@@ -54,6 +54,7 @@ func (c *campaign) startOver(ctx context.Context, p *Plan, result *outcome) {
 		return
 	}
 	c.learnEffect(p, fresh, true)
+	result.isCompared = true
 	if agree(fresh) {
 		return
 	}
@@ -99,6 +100,9 @@ func (c *campaign) fresh(ctx context.Context, as world.State, agree func(*made) 
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	over, err := r.createAndSettle(ctx, c.origins(as), agree)
+	if panicked, _ := r.orPanicked(ctx, 0, nil, err); len(panicked) > 0 {
+		unwell(r, panicked)
+	}
 	var dead *deadError
 	if err != nil && !errors.As(err, &dead) {
 		return nil, err

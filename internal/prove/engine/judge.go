@@ -154,7 +154,9 @@ func (r *run) deviationsOf(step int, shape compare.Shape) []compare.Difference {
 		found = slices.DeleteFunc(found, func(d compare.Difference) bool { return isTrace(r.setting, d, want) })
 	}
 	if r.family == "order" {
-		found = slices.DeleteFunc(found, func(d compare.Difference) bool { return d.Path == "" && d.Want == "absent" && c.keepsAlike(d.Object) })
+		found = slices.DeleteFunc(found, func(d compare.Difference) bool {
+			return d.Path == "" && d.Got != "absent" && d.Got != "none of them" && c.keepsAlike(d.Object)
+		})
 	}
 	return c.withoutIgnoredFields(r.family, step, found)
 }
@@ -384,7 +386,9 @@ func writtenIn(events []*lens.Event) (uids map[uint64]string, repeated map[uint6
 		switch {
 		case w == nil || !w.IsWrite():
 		case w.Verb == "deletecollection":
-			repeated[w.ID] = !slices.ContainsFunc(w.Deleted, func(uid string) bool { return !gone[uid] }) && w.Items <= len(w.Deleted)
+			isNew := func(uid string) bool { return !gone[uid] }
+			again := len(w.Deleted) > 0 && w.Items <= len(w.Deleted) && !slices.ContainsFunc(w.Deleted, isNew)
+			repeated[w.ID] = again || w.Change != nil && w.Change.None
 			for _, uid := range w.Deleted {
 				gone[uid] = true
 			}

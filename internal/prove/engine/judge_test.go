@@ -44,6 +44,12 @@ func TestDifferencesBecomeObservations(t *testing.T) {
 			[]string{"high foreign: A ConfigMap that does not belong to the operator is gone []: gone, although it was there before instead of absent"}},
 		"a field": {create, []compare.Difference{{Object: "Deployment default/victory", Path: "spec.replicas", Want: "2", Got: "3"}},
 			[]string{"high end-state: A Deployment differs from the undisturbed run [spec.replicas]: spec.replicas is 3 instead of spec.replicas is 2"}},
+		"a parent and what was in it": {create, []compare.Difference{
+			{Object: "B b", Path: "spec", Want: "1", Got: "2"}, {Object: "C a", Path: "spec", Want: "absent", Got: "{}"}, {Object: "C a", Path: "spec.b", Want: "1", Got: "absent"},
+		}, []string{
+			"high end-state: A B differs from the undisturbed run [spec]: spec is 2 instead of spec is 1",
+			"high end-state: A C differs from the undisturbed run [spec.b]: spec.b is absent instead of spec.b is 1",
+		}},
 		"fields of one object are one observation": {create, []compare.Difference{
 			{Object: "C a", Path: "spec.b", Want: "1", Got: "2"}, {Object: "C a", Path: "spec.c", Want: "1", Got: "2"}, {Object: "B b", Path: "spec.d", Want: "1", Got: "2"},
 		}, []string{
@@ -230,8 +236,10 @@ func TestCollectionsThatAreDeletedAgain(t *testing.T) {
 	all := func(id uint64, items int, uids ...string) *lens.Event {
 		return &lens.Event{Request: &lens.Request{ID: id, Verb: "deletecollection", Resource: lens.Resource{Resource: "ingresses"}, Status: 200, Items: items, Deleted: uids}}
 	}
-	_, repeated := writtenIn([]*lens.Event{all(1, 0), all(2, 2, "a", "b"), all(3, 2, "a", "b"), all(4, 2, "a", "c"), all(5, 300, "a")})
-	if want := map[uint64]bool{1: true, 2: false, 3: true, 4: false, 5: false}; !maps.Equal(repeated, want) {
+	empty := all(1, 0)
+	empty.Request.Change = &lens.Change{None: true}
+	_, repeated := writtenIn([]*lens.Event{empty, all(6, 0), all(2, 2, "a", "b"), all(3, 2, "a", "b"), all(4, 2, "a", "c"), all(5, 300, "a")})
+	if want := map[uint64]bool{1: true, 2: false, 3: true, 4: false, 5: false, 6: false}; !maps.Equal(repeated, want) {
 		t.Errorf("got %v, want %v", repeated, want)
 	}
 }

@@ -146,7 +146,7 @@ func (c *campaign) named(m Moment) Moment {
 		m.Name = begins
 		return m
 	}
-	m.Name, _ = compare.Inner(m.Name, func(stem string) bool { return c.stems[stem] })
+	m.Name, _ = compare.Inner(m.Name, func(_, stem string) bool { return c.stems[stem] })
 	return m
 }
 

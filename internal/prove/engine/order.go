@@ -163,6 +163,9 @@ func (c *campaign) keepsAlike(object string) bool {
 				return true
 			}
 		}
+		if s.shape.Counts[object] > 0 { // such as volumes
+			return true
+		}
 	}
 	return false
 }

@@ -183,9 +183,10 @@ func TestOperatorsThatWaitForWhatComesLate(t *testing.T) {
 // An operator that keeps a Secret when its custom resource is deleted also keeps the one of a second custom resource.
 func TestObjectsThatAreKeptAlike(t *testing.T) {
 	c := sailing()
-	c.reference[2].shape = compare.Shape{Objects: map[string]compare.Fields{"Secret default/victory-tls": {}}}
+	c.reference[2].shape = compare.Shape{Objects: map[string]compare.Fields{"Secret default/victory-tls": {}}, Counts: map[string]int{"PersistentVolume pvc-*": 1}}
 	for object, want := range map[string]bool{
 		"Secret default/victory-twin-tls": true, "Secret kube-public/victory-tls": true, "ConfigMap kube-public/victory-tls": false, "Secret default/victory-twin-key": false,
+		"PersistentVolume pvc-*": true,
 	} {
 		if got := c.keepsAlike(object); got != want {
 			t.Errorf("%s: got %v", object, got)

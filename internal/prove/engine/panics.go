@@ -71,21 +71,21 @@ func (l *panicLog) take() []string {
 	return seen
 }
 
-// orPanicked turns the error of a request into findings if a webhook of the operator has panicked. The error may contain the panic. If
-// it does not, the log does, which may come a little later.
+// orPanicked turns the error of a request into findings if a webhook of the operator has panicked or ended. The error may contain the
+// panic. If it does not, the log does, which may come a little later.
 func (r *run) orPanicked(ctx context.Context, step int, wrong []*Observation, err error) ([]*Observation, error) {
 	if err == nil || !strings.Contains(err.Error(), "webhook") {
 		return wrong, err
 	}
 	r.log.line(err.Error())
-	if _, err := r.settle(ctx); err != nil {
+	if _, dead := r.settle(ctx); dead != nil {
+		return wrong, dead
+	}
+	found := r.healthOf(step, rested{})
+	if len(found) == 0 {
 		return wrong, err
 	}
-	panics := r.panicsOf(step, nil)
-	if len(panics) == 0 {
-		return wrong, err
-	}
-	return append(wrong, panics...), nil
+	return append(wrong, found...), nil
 }
 
 // panicsOf turns panics of marked reconciles into observations. Those in the log count only if they cannot be the same: marks show

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -72,37 +73,37 @@ func (c *campaign) podsIn(state world.State) (pods []*unstructured.Unstructured)
 }
 
 // replaceable selects the pods that a controller or the operator created. It deletes the others from the slice: a pod that
-// the scenario itself created stays away after its deletion, and one of a workload that waits with an update until somebody deletes its
-// pods comes back with the new template.
+// the scenario itself created stays away after its deletion, and one with an earlier template comes back with the new one.
 func (c *campaign) replaceable(step int, pods []*unstructured.Unstructured) []*unstructured.Unstructured {
 	created := map[string]bool{}
 	for _, child := range c.children(step) {
 		created[child.key.String()] = child.made
 	}
-	halfway := map[types.UID]bool{}
-	for key, object := range c.reference[step].state {
-		halfway[object.GetUID()] = isHalfUpdated(key, object)
+	workloads := map[types.UID]*unstructured.Unstructured{}
+	for _, object := range c.reference[step].state {
+		workloads[object.GetUID()] = object
 	}
 	return slices.DeleteFunc(pods, func(pod *unstructured.Unstructured) bool {
 		key := world.Key{Kind: "Pod", Namespace: pod.GetNamespace(), Name: pod.GetName()}
 		controller := metav1.GetControllerOf(pod)
-		return controller == nil && !created[key.String()] || controller != nil && halfway[controller.UID]
+		return controller == nil && !created[key.String()] || controller != nil && isOutdated(pod, workloads[controller.UID])
 	})
 }
 
-// isHalfUpdated reports whether a StatefulSet or DaemonSet has pods of an earlier template.
-func isHalfUpdated(key world.Key, object *unstructured.Unstructured) bool {
-	if key.Group != "apps" {
+// isOutdated reports whether a StatefulSet or DaemonSet with the strategy OnDelete would recreate a pod from another template.
+func isOutdated(pod, workload *unstructured.Unstructured) bool {
+	if workload == nil {
 		return false
 	}
-	status, _, _ := unstructured.NestedMap(object.Object, "status")
-	switch key.Resource {
-	case "statefulsets":
-		return status["currentRevision"] != status["updateRevision"]
-	case "daemonsets":
-		return status["updatedNumberScheduled"] != status["desiredNumberScheduled"]
+	strategy, _, _ := unstructured.NestedString(workload.Object, "spec", "updateStrategy", "type")
+	status, _, _ := unstructured.NestedMap(workload.Object, "status")
+	switch {
+	case strategy != "OnDelete":
+		return false
+	case workload.GetKind() == "StatefulSet":
+		return pod.GetLabels()[appsv1.ControllerRevisionHashLabelKey] != status["updateRevision"]
 	}
-	return false
+	return status["updatedNumberScheduled"] != status["desiredNumberScheduled"]
 }
 
 func breakPods(r *run, p *Plan) (*disturbance, error) {

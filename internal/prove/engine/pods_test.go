@@ -66,30 +66,48 @@ func TestPodsThatAreReplaced(t *testing.T) {
 	}
 }
 
-// A pod of a StatefulSet that waits with an update until somebody deletes its pods would come back with the new template.
-func TestPodsOfHalfUpdatedWorkloads(t *testing.T) {
+// A pod that is recreated from another template differs from the one before.
+func TestPodsOfAnEarlierTemplate(t *testing.T) {
+	onDelete := map[string]any{"updateStrategy": map[string]any{"type": "OnDelete"}}
 	for name, test := range map[string]struct {
-		resource string
-		status   map[string]any
-		want     bool
+		kind         string
+		spec, status map[string]any
+		want         bool
 	}{
-		"an update that waits":      {"statefulsets", map[string]any{"currentRevision": "a", "updateRevision": "b"}, true},
-		"no update":                 {"statefulsets", map[string]any{"currentRevision": "a", "updateRevision": "a"}, false},
-		"a DaemonSet that waits":    {"daemonsets", map[string]any{"updatedNumberScheduled": int64(1), "desiredNumberScheduled": int64(3)}, true},
-		"a DaemonSet that does not": {"daemonsets", map[string]any{"updatedNumberScheduled": int64(3), "desiredNumberScheduled": int64(3)}, false},
-		"a ReplicaSet":              {"replicasets", map[string]any{"replicas": int64(1)}, false},
+		"an update that waits":     {"StatefulSet", onDelete, map[string]any{"currentRevision": "a", "updateRevision": "b"}, true},
+		"an update that was done":  {"StatefulSet", onDelete, map[string]any{"currentRevision": "z", "updateRevision": "a"}, false},
+		"another strategy":         {"StatefulSet", map[string]any{}, map[string]any{"currentRevision": "a", "updateRevision": "b"}, false},
+		"a DaemonSet that waits":   {"DaemonSet", onDelete, map[string]any{"updatedNumberScheduled": int64(1), "desiredNumberScheduled": int64(3)}, true},
+		"a DaemonSet that is done": {"DaemonSet", onDelete, map[string]any{"updatedNumberScheduled": int64(3), "desiredNumberScheduled": int64(3)}, false},
+		"a ReplicaSet":             {"ReplicaSet", map[string]any{}, map[string]any{"replicas": int64(1)}, false},
 	} {
-		set := &unstructured.Unstructured{Object: map[string]any{"status": test.status}}
-		set.SetUID("u2")
+		workload := &unstructured.Unstructured{Object: map[string]any{"kind": test.kind, "spec": test.spec, "status": test.status}}
+		workload.SetUID("u2")
+		pod := podOf("Any")
+		pod.SetLabels(map[string]string{"controller-revision-hash": "a"})
 		c := sailing()
-		c.reference[1].state = world.State{{Group: "apps", Resource: test.resource, Namespace: "default", Name: "victory"}: set}
-		if left := len(c.replaceable(1, []*unstructured.Unstructured{podOf("Any")})); (left == 0) != test.want {
+		c.reference[1].state = world.State{{Group: "apps", Kind: test.kind, Namespace: "default", Name: "victory"}: workload}
+		if left := len(c.replaceable(1, []*unstructured.Unstructured{pod})); (left == 0) != test.want {
 			t.Errorf("%s: %d pods are deleted or evicted", name, left)
 		}
 	}
 }
 
-// One pod of each workload is evicted, but none of a Job, which counts failures.
+// All pods are gone, but what else there is must not be replaced.
+func TestWhatMayBeReplacedWithPods(t *testing.T) {
+	for _, variant := range []string{deletePods, evictPods, "never-ready"} {
+		r := &run{campaign: sailing()}
+		d, err := breakPods(r, &Plan{Family: "pods", Variant: variant, Step: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.may == nil || d.may(world.Key{Group: "apps", Resource: "statefulsets"}, podOf("")) {
+			t.Errorf("%s: a StatefulSet may be replaced", variant)
+		}
+	}
+}
+
+// One pod of each workload is evicted, but none that runs to completion: its failure may be what counts.
 func TestPodsThatAreEvicted(t *testing.T) {
 	pod := func(name, controller string, uid types.UID) *unstructured.Unstructured {
 		one := podOf(controller)
@@ -101,7 +119,9 @@ func TestPodsThatAreEvicted(t *testing.T) {
 	}
 	pods := []*unstructured.Unstructured{
 		pod("web-b", "ReplicaSet", "web"), pod("web-a", "ReplicaSet", "web"), pod("db-0", "StatefulSet", "db"), pod("once-a", "Job", "once"), pod("stranger", "", ""),
+		pod("backup", "Backup", "backup"),
 	}
+	pods[5].Object["spec"] = map[string]any{"restartPolicy": "Never"}
 	var evicted []string
 	for _, one := range oneOfEach(sailing().evictable(1, slices.Clone(pods))) {
 		evicted = append(evicted, one.GetName())

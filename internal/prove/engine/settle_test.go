@@ -157,3 +157,32 @@ func TestTimersThatAStepDoesNotWaitFor(t *testing.T) {
 		})
 	}
 }
+
+// TestOperatorsWithoutMarks is about one that looks after its objects every half minute. Nothing shows that it is going to.
+func TestOperatorsWithoutMarks(t *testing.T) {
+	for about, test := range map[string]struct {
+		repairs time.Duration
+		least   time.Duration
+		most    time.Duration
+	}{
+		"it repairs something at last": {25 * time.Second, 25 * time.Second, 28 * time.Second},
+		"there is nothing to repair":   {0, 0, 10 * time.Second},
+		"it never does":                {time.Hour, 30 * time.Second, time.Minute},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := sailing()
+				c.o.Settling = DefaultSettling
+				r := &run{campaign: c, world: worldOf(t, true), board: newSwitchboard(c.named), activity: newActivity()}
+				began := time.Now()
+				time.AfterFunc(test.repairs, func() { r.activity.see(request(lens.Request{Verb: "update", Resource: deployments, Status: 200})) })
+				if _, err := r.settleUntil(t.Context(), func() bool { return time.Since(began) >= test.repairs }); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took < test.least || took > test.most {
+					t.Errorf("it took %s", took)
+				}
+			})
+		})
+	}
+}

@@ -111,7 +111,7 @@ func (r *run) restore(ctx context.Context, before []*unstructured.Unstructured) 
 					live.Object[field] = value
 				}
 			}
-			// An operator may keep there what it has done last. It is not taken back, as no client would do that.
+			// An operator may keep there what it has done last. Such labels and annotations stay, because no client would revert them.
 			live.SetAnnotations(restored(live, old, "f:annotations", live.GetAnnotations(), old.GetAnnotations()))
 			live.SetLabels(restored(live, old, "f:labels", live.GetLabels(), old.GetLabels()))
 		})

@@ -5,6 +5,7 @@ package values
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -244,6 +245,23 @@ func expect(t *testing.T, changes []Change, want, not []string) {
 	}
 	if t.Failed() {
 		t.Logf("proposed:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// Properties of a block that is added are tried one at a time, and some of them pause the operator.
+func TestPropertiesOfAnAbsentBlock(t *testing.T) {
+	const schema = `{type: object, properties: {backup: {type: object, properties: {suspend: {type: boolean}, zone: {type: string}, token: {type: string}}}}}`
+	properties := map[string]bool{}
+	for _, one := range proposeFor(t, schema, `{}`, Options{}) {
+		properties[Path(one.Property)] = true
+		if want := strings.HasSuffix(one.Why, "with suspend"); one.Pauses() != want {
+			t.Errorf("%s (%s) pauses the operator: %v", Path(one.Property), one.Why, one.Pauses())
+		}
+	}
+	for _, want := range []string{"spec.backup", "spec.backup.suspend", "spec.backup.zone", "spec.backup.token"} {
+		if !properties[want] {
+			t.Errorf("%s is not among the properties %v", want, slices.Sorted(maps.Keys(properties)))
+		}
 	}
 }
 

@@ -332,6 +332,7 @@ func (w *walker) with(s site, bases []any) {
 		}
 		if len(alternatives) > 0 {
 			w.add(s, groupOther, classOf(guessed), "adding an optional block with "+name, alternatives...)
+			w.candidates[len(w.candidates)-1].property = append(slices.Clone(s.path), name)
 		}
 	}
 }
