@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,23 +18,29 @@ import (
 // OwnedIndex is the index of children that Pass.Owned uses.
 const OwnedIndex = "metadata.controller"
 
-// OwnedKeys returns the keys of a child in OwnedIndex: the UID of the object that controls it, or if there is none, the owner that
-// its labels name.
-func OwnedKeys(object client.Object) []string {
-	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
-		return []string{string(controller.UID)}
+// OwnedKeys returns the keys of a child of a kind in OwnedIndex: the UID of the object that controls it, or if there is none, the
+// owner that its labels name. Objects of other kinds have no keys: each would take almost 1 kB, and there can be thousands of
+// Deployments of AppServices for each one of a Robot.
+func OwnedKeys(kind string) client.IndexerFunc {
+	label := strings.ToLower(kind)
+	return func(object client.Object) []string {
+		labels := object.GetLabels()
+		labeled := labels[LabelManagedBy] == ManagedBy && labels[LabelKind] == label
+		switch controller := metav1.GetControllerOfNoCopy(object); {
+		case controller != nil && (controller.Kind == kind || labeled): // users may have edited the reference or the labels
+			return []string{string(controller.UID)}
+		case controller == nil && labeled:
+			return []string{orphanKey(label, labels[LabelInstance])}
+		}
+		return nil
 	}
-	if labels := object.GetLabels(); labels[LabelManagedBy] == ManagedBy {
-		return []string{orphanKey(labels[LabelKind], labels[LabelInstance])}
-	}
-	return nil
 }
 
 func orphanKey(kind, instance string) string { return "orphan/" + kind + "/" + instance }
 
-// IndexOwned makes Pass.Owned work for a type of child. At most one kind may call it for each type.
-func IndexOwned(mgr ctrl.Manager, object client.Object) error {
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), object, OwnedIndex, OwnedKeys); err != nil {
+// IndexOwned makes Pass.Owned work for a kind and a type of child. At most one kind may call it for each type.
+func IndexOwned(mgr ctrl.Manager, kind string, object client.Object) error {
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), object, OwnedIndex, OwnedKeys(kind)); err != nil {
 		return fmt.Errorf("indexing %T by its controller: %w", object, err)
 	}
 	return nil

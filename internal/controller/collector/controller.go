@@ -65,7 +65,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 	if err != nil {
 		return err
 	}
-	if err := flow.IndexOwned(mgr, &corev1.ConfigMap{}); err != nil {
+	if err := flow.IndexOwned(mgr, reconciler.Name, &corev1.ConfigMap{}); err != nil {
 		return err
 	}
 	for _, some := range pods {

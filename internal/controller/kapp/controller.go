@@ -21,6 +21,8 @@ import (
 	"github.com/opdock/opdock/internal/flow"
 )
 
+const kindName = "KAPP"
+
 // Reconciler reconciles KAPPs.
 type Reconciler struct {
 	kinds []*componentKind
@@ -29,7 +31,7 @@ type Reconciler struct {
 // Kind describes KAPPs to the flow.
 func (r *Reconciler) Kind() flow.Kind[*kappv1.KAPP] {
 	return flow.Kind[*kappv1.KAPP]{
-		Name: "KAPP",
+		Name: kindName,
 		View: func(kapp *kappv1.KAPP) flow.View {
 			return flow.View{
 				Suspended: kapp.Spec.Suspend, ObservedGeneration: &kapp.Status.ObservedGeneration, Conditions: &kapp.Status.Conditions,

@@ -48,7 +48,7 @@ func (w *watcher) watchInstalled(builder *why.Builder, kinds []*componentKind) (
 			missing = append(missing, kind)
 			continue
 		}
-		if err := flow.IndexOwned(w.manager, kind.new()); err != nil {
+		if err := flow.IndexOwned(w.manager, kindName, kind.new()); err != nil {
 			return nil, err
 		}
 		builder.WatchesRawSource(w.components(kind))
@@ -59,7 +59,7 @@ func (w *watcher) watchInstalled(builder *why.Builder, kinds []*componentKind) (
 
 // watchLate adds a watch of a kind that was just installed, and reconciles the KAPPs that waited for it.
 func (w *watcher) watchLate(controller controller.Controller, kind *componentKind) error {
-	if err := flow.IndexOwned(w.manager, kind.new()); err != nil {
+	if err := flow.IndexOwned(w.manager, kindName, kind.new()); err != nil {
 		return err
 	}
 	if err := controller.Watch(w.components(kind)); err != nil {

@@ -25,12 +25,15 @@ import (
 // without looking at all of a namespace.
 const clusterIndex = "podcluster"
 
+// clusterKeys returns no keys for what another kind controls: there can be thousands of pods of Deployments, and each key takes
+// some hundred bytes.
 func clusterKeys(object client.Object) []string {
 	var keys []string
-	if owner := metav1.GetControllerOf(object); owner != nil {
+	labels := object.GetLabels()
+	if owner := metav1.GetControllerOfNoCopy(object); owner != nil && (owner.Kind == "PodCluster" || labels[flow.LabelKind] == labelKind) {
 		keys = append(keys, ownerKey(owner.UID))
 	}
-	if labels := object.GetLabels(); labels[flow.LabelKind] == labelKind {
+	if labels[flow.LabelKind] == labelKind {
 		keys = append(keys, instanceKey(labels[flow.LabelInstance]))
 	}
 	return keys

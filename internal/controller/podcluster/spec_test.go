@@ -224,6 +224,10 @@ func TestClusterKeys(t *testing.T) {
 	if got := clusterKeys(pod); !slices.Equal(got, []string{ownerKey("1234")}) {
 		t.Errorf("a pod that has lost its labels has the keys %v", got)
 	}
+	pod.OwnerReferences[0].Kind = "ReplicaSet"
+	if got := clusterKeys(pod); got != nil {
+		t.Errorf("a pod of a Deployment has the keys %v", got)
+	}
 }
 
 func mustTemplate(t *testing.T, spec *kubegroupv1.PodClusterSpec) *sharedv1.PodTemplate {

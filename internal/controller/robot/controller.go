@@ -47,7 +47,7 @@ func Setup(mgr ctrl.Manager, o flow.Options) error {
 	if err != nil {
 		return err
 	}
-	if err := flow.IndexOwned(mgr, &appsv1.Deployment{}); err != nil {
+	if err := flow.IndexOwned(mgr, reconciler.Name, &appsv1.Deployment{}); err != nil {
 		return err
 	}
 	return controller.

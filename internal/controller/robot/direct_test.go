@@ -44,7 +44,7 @@ func newReconciled(t *testing.T, robot *robotv1.Robot) *reconciled {
 		}
 	}
 	server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(robot).WithStatusSubresource(robot, &appsv1.Deployment{}).
-		WithReturnManagedFields().WithIndex(&appsv1.Deployment{}, flow.OwnedIndex, flow.OwnedKeys).
+		WithReturnManagedFields().WithIndex(&appsv1.Deployment{}, flow.OwnedIndex, flow.OwnedKeys("Robot")).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 				object.SetUID(uuid.NewUUID())
