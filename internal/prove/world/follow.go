@@ -68,6 +68,7 @@ type following struct {
 	kind     string
 	tell     func(error)
 
+	isNew   bool      // discovery may not have it yet
 	known   bool      // what was there, at some time
 	blind   bool      // it was known, and the watch has ended
 	began   time.Time // when the current attempts began
@@ -76,13 +77,18 @@ type following struct {
 
 func (f *following) follow(ctx context.Context) {
 	for {
-		err := f.world.read(ctx, f.resource, f.kind, f.see)
+		err := f.world.read(ctx, f.resource, f.kind, func(objects State) { f.see(ctx, objects) })
 		switch {
 		case ctx.Err() != nil:
 			f.tell(ctx.Err())
 			return
-		case errors.Is(err, errNotThere) && !f.world.serves(f.resource):
-			f.see(nil) // its CRD is being deleted, and discovery was behind
+		case errors.Is(err, errNotThere) && !f.isNew && !f.world.serves(f.resource):
+			f.see(ctx, nil) // its CRD is being deleted, and discovery was behind
+			f.world.forget(ctx, f.resource.GroupResource())
+			return
+		case errors.Is(err, errNotThere) && f.isNew && !f.world.isDefined(f.resource.GroupResource()):
+			f.see(ctx, nil) // its CRD is gone again
+			f.world.forget(ctx, f.resource.GroupResource())
 			return
 		}
 		f.end(err)
@@ -99,9 +105,9 @@ func (f *following) follow(ctx context.Context) {
 }
 
 // see takes what is there at the beginning of a watch.
-func (f *following) see(objects State) {
-	f.world.replace(f.resource, objects, f.blind)
-	f.known, f.blind, f.refused = true, false, nil
+func (f *following) see(ctx context.Context, objects State) {
+	f.world.replace(ctx, f.resource, objects, f.blind)
+	f.known, f.blind, f.isNew, f.refused = true, false, false, nil
 	f.tell(nil)
 }
 
@@ -148,7 +154,7 @@ func (w *World) fail(err error) {
 }
 
 // replace takes all objects of a resource. If the watch was interrupted, what is different has changed in the meantime.
-func (w *World) replace(resource schema.GroupVersionResource, objects State, interrupted bool) {
+func (w *World) replace(ctx context.Context, resource schema.GroupVersionResource, objects State, interrupted bool) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	now := time.Now()
@@ -174,6 +180,9 @@ func (w *World) replace(resource schema.GroupVersionResource, objects State, int
 		if _, there := objects[key]; !there && key.Group == resource.Group && key.Resource == resource.Resource {
 			w.seeLocked(Change{At: now, Type: "DELETED", Object: old, Key: key})
 		}
+	}
+	for key := range objects {
+		w.followDefinedLocked(ctx, key)
 	}
 	w.tellLocked()
 }
@@ -245,7 +254,7 @@ func (w *World) read(ctx context.Context, resource schema.GroupVersionResource, 
 			}
 			switch {
 			case known:
-				w.see(Change{At: time.Now(), Type: event.Type, Object: object, Key: key})
+				w.see(ctx, Change{At: time.Now(), Type: event.Type, Object: object, Key: key})
 			case event.Type == "DELETED": // while the initial objects are still sent
 				delete(first, key)
 			default:

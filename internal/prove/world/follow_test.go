@@ -150,14 +150,14 @@ func TestAnInterruptionIsNoRest(t *testing.T) {
 	if _, last, _ := w.News(); !last.IsZero() {
 		t.Errorf("a watch that was never begun counts as a change at %s", last)
 	}
-	f.see(State{})
+	f.see(t.Context(), State{})
 	before := time.Now()
 	f.end(errEnded)
 	f.end(errNotYet)
 	if _, last, _ := w.News(); last.Before(before) {
 		t.Error("nothing is watched, and seems to be quiet")
 	}
-	f.see(State{})
+	f.see(t.Context(), State{})
 	if w.blind != 0 {
 		t.Errorf("%d watches are interrupted", w.blind)
 	}

@@ -54,6 +54,7 @@ type World struct {
 
 	mutex   sync.Mutex
 	objects map[Key]*unstructured.Unstructured
+	watched map[schema.GroupResource]bool
 	changes []Change
 	last    time.Time // of a change
 	blind   int       // how many watches have ended and were not begun again yet
@@ -101,9 +102,9 @@ func Watch(ctx context.Context, config *rest.Config, earlier State) (*World, err
 	following, cancel := context.WithCancel(context.Background())
 	w := &World{
 		client: client, kinds: found, host: strings.TrimSuffix(url.String(), "/"), stop: cancel, earlier: earlier, objects: map[Key]*unstructured.Unstructured{},
-		news: make(chan struct{}),
+		watched: map[schema.GroupResource]bool{}, news: make(chan struct{}),
 	}
-	var ready []<-chan error
+	kinds := map[schema.GroupVersionResource]string{}
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
@@ -111,9 +112,14 @@ func Watch(ctx context.Context, config *rest.Config, earlier State) (*World, err
 		}
 		for _, resource := range list.APIResources {
 			if isSeen(&resource) {
-				ready = append(ready, w.follow(following, version.WithResource(resource.Name), resource.Kind))
+				one := version.WithResource(resource.Name)
+				kinds[one], w.watched[one.GroupResource()] = resource.Kind, true
 			}
 		}
+	}
+	var ready []<-chan error
+	for resource, kind := range kinds {
+		ready = append(ready, w.follow(following, resource, kind))
 	}
 	for _, one := range ready {
 		select {
@@ -175,10 +181,11 @@ func wholeNumbers(value any) any {
 	return value
 }
 
-func (w *World) see(c Change) {
+func (w *World) see(ctx context.Context, c Change) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.seeLocked(c)
+	w.followDefinedLocked(ctx, c.Key)
 	w.tellLocked()
 }
 

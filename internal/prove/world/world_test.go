@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -282,6 +283,50 @@ func TestWorldOfAKindThatIsNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, w, key.String()+" is gone", func(s State) bool { return s[key] == nil })
+}
+
+// TestWorldOfAKindThatComes is about CRDs that an operator or a scenario creates: their objects are seen like all others, also if the CRD
+// is deleted and comes back.
+func TestWorldOfAKindThatComes(t *testing.T) {
+	objects, namespace := connect(t), clustertest.Namespace(t)
+	w := follow(t)
+	crd := frigates(t, objects, namespace)
+	victory, key := aFrigate(crd, namespace, "victory")
+	create(t, objects, victory.DeepCopy())
+	await(t, w, key.String()+" is there", func(s State) bool { return s[key] != nil })
+	added := slices.ContainsFunc(since(w, 0), func(c Change) bool { return c.Key == key && c.Type == "ADDED" })
+	if !added {
+		t.Error("there is no change in which it was added")
+	}
+	if err := objects.Delete(t.Context(), crd.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	definition := definitionOf(schema.GroupResource{Group: key.Group, Resource: key.Resource})
+	await(t, w, "the kind is gone", func(s State) bool { return s[key] == nil && s[definition] == nil })
+	again := crd.DeepCopy()
+	again.ObjectMeta = metav1.ObjectMeta{Name: crd.Name}
+	again.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	if err := objects.Create(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	awaitServed(t, objects, again)
+	create(t, objects, victory)
+	await(t, w, key.String()+" is there again", func(s State) bool { return s[key] != nil })
+}
+
+// TestDefinedBy takes the version that discovery prefers.
+func TestDefinedBy(t *testing.T) {
+	crd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"group": "sea.example.com", "names": map[string]any{"plural": "frigates", "kind": "Frigate"},
+		"versions": []any{
+			map[string]any{"name": "v1beta1", "served": true}, map[string]any{"name": "v1", "served": true},
+			map[string]any{"name": "v2", "served": false}, map[string]any{"name": "v1alpha1", "served": true},
+		},
+	}}}
+	resource, kind := definedBy(crd)
+	if want := (schema.GroupVersionResource{Group: "sea.example.com", Version: "v1", Resource: "frigates"}); resource != want || kind != "Frigate" {
+		t.Errorf("got %v, %s", resource, kind)
+	}
 }
 
 // awaitServed waits until discovery has a kind. That the API server answers for it may still take moments.
