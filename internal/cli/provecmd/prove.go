@@ -63,7 +63,8 @@ Families of disturbances:
   drift       children are edited, relabelled, orphaned or deleted; a status is wiped; a finalizer blocks
   pods        simulated pods crash, are never ready, cannot pull their images, are deleted, lose their node;
               then they recover
-  order       the operator starts late; resources are deleted and recreated at once; two compete for a child
+  order       the operator starts late; resources are recreated at once; a deletion is in the foreground; two
+              compete for a child
   input       values from the CRD's schema: valid, at their limits, and meaningful but wrong; then reverted
   upgrade     with --upgrade-from: this release takes over the objects of an earlier one; then a downgrade
 

@@ -185,7 +185,7 @@ func (f *flattening) add(path, name string, value any) {
 	}
 	switch v := value.(type) {
 	case map[string]any:
-		if len(v) == 0 {
+		if len(v) == 0 && !strings.HasPrefix(path, "status.") { // where it says no more than if it were absent
 			f.fields[path] = "{}"
 		}
 		nodes := f.nodesIn(maps.Keys(v))
@@ -283,6 +283,9 @@ func (f *flattening) leaf(path, name string, value any) string {
 			return fmt.Sprint(value)
 		}
 		return string(encoded)
+	}
+	if before, rest, found := strings.Cut(text, "-"); found && strings.HasPrefix(path, "status.") && before == strconv.FormatInt(f.generation, 10) {
+		text = "(generation)-" + rest // with a hash of the rest of the metadata
 	}
 	if f.hidden && (strings.HasPrefix(path, "data.") || strings.HasPrefix(path, "stringData.")) {
 		sum := sha256.Sum256([]byte(text))

@@ -132,6 +132,8 @@ type campaign struct {
 	timed timed
 	// elections are the objects by which the operator elects its leader.
 	elections *elections
+	// writesAside means that the operator also writes outside of marked reconciles: of what does that, no timer is known.
+	writesAside bool
 	// marks is set once a reconcile was marked. A build with marks has none if its controllers are not controller-runtime's.
 	marks atomic.Bool
 	// servesWebhooks says that the API server calls the operator.
@@ -208,7 +210,9 @@ func Run(ctx context.Context, o Options) (result *Result, err error) {
 			return nil, err
 		}
 		c.servesWebhooks = c.operator.Serves()
-		found.addUndisturbed(wrong)
+		if c.o.Only == nil || c.isRestless() { // a replay is about one finding
+			found.addUndisturbed(wrong)
+		}
 		c.learnHealth(wrong)
 		if c.isRestless() {
 			c.countWrites()

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // content is the variant of a plan that changes a ConfigMap or a Secret which the scenario creates for the operator: a password, a
@@ -23,10 +25,9 @@ const contentRank = 2
 
 // contentPlans are the plans of that variant before a step.
 func (c *campaign) contentPlans(step int) (plans []*Plan) {
-	written := c.learnedWrites()
 	for _, one := range c.o.Others {
 		key, live := find(c.reference[step-1].state, one)
-		if live == nil || written[nameOf(key.Kind, key.Namespace, key.Name)] || len(withOtherContent(live)) == 0 {
+		if live == nil || c.fills(key) || len(withOtherContent(live)) == 0 {
 			continue
 		}
 		plans = append(plans, &Plan{
@@ -35,6 +36,19 @@ func (c *campaign) contentPlans(step int) (plans []*Plan) {
 		})
 	}
 	return plans
+}
+
+// fills reports whether the operator writes the content of an object. It may also only label it, for example.
+func (c *campaign) fills(key world.Key) bool {
+	isContent := func(path string) bool {
+		return strings.HasPrefix(path, "data") || strings.HasPrefix(path, "binaryData") || strings.HasPrefix(path, "stringData")
+	}
+	return slices.ContainsFunc(c.reference, func(s *stage) bool {
+		return slices.ContainsFunc(s.writes, func(w write) bool {
+			return w.object == key.Kind && w.Namespace == key.Namespace && w.Name == key.Name && w.Subresource == "" &&
+				(w.Verb == "create" || w.Verb == "delete" || len(w.fields) == 0 || slices.ContainsFunc(w.fields, isContent))
+		})
+	})
 }
 
 // refill gives a ConfigMap or a Secret other content.

@@ -5,7 +5,9 @@ package engine
 
 import (
 	"encoding/base64"
+	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -71,7 +73,7 @@ func TestOtherContent(t *testing.T) {
 func TestContentIsChangedOnlyIfTheOperatorDoesNotWriteIt(t *testing.T) {
 	state := world.State{}
 	var others []*unstructured.Unstructured
-	for _, name := range []string{"read", "written", "empty"} {
+	for _, name := range []string{"read", "written", "empty", "labeled"} {
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"port": "80"}}}
 		object.SetNamespace("default")
 		object.SetName(name)
@@ -82,9 +84,14 @@ func TestContentIsChangedOnlyIfTheOperatorDoesNotWriteIt(t *testing.T) {
 		state[world.Key{Kind: "ConfigMap", Namespace: "default", Name: name}] = object
 	}
 	written := write{Moment: Moment{Verb: "update", Resource: "configmaps", Namespace: "default", Name: "written"}, object: "ConfigMap"}
-	c := &campaign{o: Options{Others: others}, reference: []*stage{{state: state, writes: []write{written}}}}
-	plans := c.contentPlans(1)
-	if len(plans) != 1 || plans[0].Object != "ConfigMap default/read" || !plans[0].Fresh {
-		t.Errorf("planned are %+v", plans)
+	labeled := written
+	labeled.Name, labeled.fields = "labeled", []string{"metadata.labels[team]"}
+	c := &campaign{o: Options{Others: others}, reference: []*stage{{state: state, writes: []write{written, labeled}}}}
+	var planned []string
+	for _, p := range c.contentPlans(1) {
+		planned = append(planned, fmt.Sprintf("%s %v", p.Object, p.Fresh))
+	}
+	if want := []string{"ConfigMap default/read true", "ConfigMap default/labeled true"}; !slices.Equal(planned, want) {
+		t.Errorf("planned are %q, want %q", planned, want)
 	}
 }

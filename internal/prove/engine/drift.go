@@ -28,7 +28,7 @@ func driftPlans(c *campaign) (plans []*Plan) {
 	turns := map[string]int{}
 	add := func(variant, object, says string, path []string, value any) {
 		at := step
-		if variant == "finalizer" {
+		if variant == "finalizer" || variant == heldSubject {
 			at = end // which deletes it
 		}
 		plans = append(plans, &Plan{
@@ -49,7 +49,7 @@ func driftPlans(c *campaign) (plans []*Plan) {
 		if child.made && len(child.object.GetOwnerReferences()) > 0 {
 			add("orphan", name, "The owner references of "+name+" are removed by another user", nil, nil)
 		}
-		if child.made && len(child.object.GetLabels()) > 0 && c.mayRepair(child) {
+		if child.made && len(child.object.GetLabels()) > 0 && c.mayRepair(child) && !isReplicaSet(child.key) {
 			add("relabel", name, "The labels of "+name+" are removed by another user", nil, nil)
 		}
 		if child.made && canRestart(child.key) {
@@ -78,12 +78,25 @@ func driftPlans(c *campaign) (plans []*Plan) {
 	}
 	for _, subject := range c.o.Subjects {
 		add("status", nameOfObject(subject), "The status of "+subject.GetKind()+" "+subject.GetName()+" is wiped", nil, nil)
+		if c.isDeletedIn(end, subject) {
+			add(heldSubject, nameOfObject(subject), "A finalizer of another user holds up the deletion of "+nameOfObject(subject), nil, nil)
+		}
 	}
 	return plans
 }
 
+// isDeletedIn reports whether a step deletes an object of the scenario, and undisturbed the deletion ends in it.
+func (c *campaign) isDeletedIn(step int, object *unstructured.Unstructured) bool {
+	if step == 0 || !c.o.Steps[step].Deletes && !c.o.Steps[step].Ends {
+		return false
+	}
+	_, was := find(c.reference[step-1].state, object)
+	_, is := find(c.reference[step].state, object)
+	return was != nil && is == nil
+}
+
 // firstDrift is the rank of the first plan of each variant.
-var firstDrift = map[string]int{"delete": 0, "edit": 0, "status": 0, "finalizer": 1, rolloutRestart: 1, "orphan": 2, "relabel": 2}
+var firstDrift = map[string]int{"delete": 0, "edit": 0, "status": 0, "finalizer": 1, heldSubject: 1, rolloutRestart: 1, "orphan": 2, "relabel": 2}
 
 // kindsInTurn sorts objects so that one of each kind comes before a second one of any.
 func kindsInTurn(children []child) []child {
@@ -152,7 +165,10 @@ type child struct {
 	made bool
 }
 
-// isFinished reports whether an object has run to its end: a Job, or a pod without one.
+// finishedPhases are those of a custom resource that has done its work.
+var finishedPhases = []string{"succeeded", "successful", "complete", "completed", "finished"}
+
+// isFinished reports whether an object has done its work: a Job, a pod, or a custom resource that says so in the same words.
 func (c *child) isFinished() bool {
 	switch {
 	case c.key.Group == "batch" && c.key.Kind == "Job":
@@ -160,8 +176,13 @@ func (c *child) isFinished() bool {
 	case c.key.Group == "" && c.key.Kind == "Pod":
 		phase, _, _ := unstructured.NestedString(c.object.Object, "status", "phase")
 		return phase == "Succeeded"
+	case isBuiltIn(c.key.Group): // other kinds of Kubernetes do not finish
+		return false
 	}
-	return false
+	completed, _, _ := unstructured.NestedString(c.object.Object, "status", "completionTime")
+	_, says := phaseOf(c.object)
+	return completed != "" || slices.Contains(finishedPhases, strings.ToLower(says)) ||
+		slices.ContainsFunc(finishedPhases, func(kind string) bool { return conditionOf(c.object, kind) == "True" })
 }
 
 // mayRepair reports whether an operator can be expected to restore an object. Most operators that run pods only create and delete them,
@@ -176,6 +197,10 @@ func (c *campaign) mayRepair(one child) bool {
 		})
 	})
 }
+
+// isReplicaSet is for what an operator may run instead of Deployments. As Kubernetes' own controller, it finds them by their labels, and
+// does not restore their templates.
+func isReplicaSet(key world.Key) bool { return key.Group == "apps" && key.Kind == "ReplicaSet" }
 
 // children returns the objects that the operator wrote, without its custom resources.
 func (c *campaign) children(step int) (children []child) {
@@ -242,9 +267,12 @@ func drift(r *run, p *Plan) (*disturbance, error) {
 		d.act = change(func(live *unstructured.Unstructured) { live.SetLabels(nil) })
 	case "status":
 		d.act = func(ctx context.Context) error { return r.wipeStatus(ctx, target) }
-	case "finalizer":
+	case "finalizer", heldSubject:
 		const finalizer = "opdock.dev/held"
 		d.afterStep = true
+		if p.Variant == heldSubject {
+			d.counts, d.broken = true, func(over rested) []*Observation { return r.failsWhileHeld(p, over) }
+		}
 		d.act = func(ctx context.Context) error {
 			err := r.change(ctx, target, func(live *unstructured.Unstructured) { live.SetFinalizers(append(live.GetFinalizers(), finalizer)) })
 			if err != nil {
@@ -262,6 +290,22 @@ func drift(r *run, p *Plan) (*disturbance, error) {
 		return nil, fmt.Errorf("there is no drift %q", p.Variant)
 	}
 	return d, nil
+}
+
+// heldSubject is the variant in which a finalizer of another user blocks the deletion of a custom resource. The operator must not
+// recreate what it has deleted, and must not fail because it cannot add its own finalizer.
+const heldSubject = "held"
+
+// failsWhileHeld reports an operator that keeps failing while the deletion of a custom resource is blocked.
+func (r *run) failsWhileHeld(p *Plan, over rested) []*Observation {
+	c := r.campaign
+	if !over.stuck || c.reference[p.Step].rested.stuck || c.failsAsUndisturbed(over) || c.failsAsRestarted(over) {
+		return nil
+	}
+	return []*Observation{{
+		Step: p.Step, Verdict: "unsettled", Severity: medium, Object: p.Object, Title: "The operator keeps failing while a deletion is held up",
+		Want: "nothing left to do until the finalizer of the other user is gone", Got: failsEachTime(over),
+	}}
 }
 
 // protections are finalizers of Kubernetes itself, which hold up the deletion of an object that is in use. No operator can take such a

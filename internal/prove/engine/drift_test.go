@@ -201,24 +201,28 @@ func TestObjectsThatTheOperatorOnlyChanges(t *testing.T) {
 	}
 }
 
-// TestFinishedWorkIsLeftAlone is about Jobs and pods that an operator runs once.
+// TestFinishedWorkIsLeftAlone is about Jobs, pods and custom resources that an operator runs once.
 func TestFinishedWorkIsLeftAlone(t *testing.T) {
 	for about, test := range map[string]struct {
 		object  string
 		planned bool
 	}{
-		"a complete Job":   {"{apiVersion: batch/v1, kind: Job, status: {completionTime: \"2026-11-18T12:00:00Z\"}}", false},
-		"a failed Job":     {"{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: Failed, status: \"True\"}]}}", false},
-		"a Job that runs":  {"{apiVersion: batch/v1, kind: Job, status: {active: 1}}", true},
-		"a succeeded pod":  {"{apiVersion: v1, kind: Pod, status: {phase: Succeeded}}", false},
-		"a pod that runs":  {"{apiVersion: v1, kind: Pod, status: {phase: Running}}", true},
-		"a Job of another": {"{apiVersion: sea.example.com/v1, kind: Job, status: {completionTime: \"2026-11-18T12:00:00Z\"}}", true},
+		"a complete Job":                  {"{apiVersion: batch/v1, kind: Job, status: {completionTime: \"2026-11-18T12:00:00Z\"}}", false},
+		"a failed Job":                    {"{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: Failed, status: \"True\"}]}}", false},
+		"a Job that runs":                 {"{apiVersion: batch/v1, kind: Job, status: {active: 1}}", true},
+		"a succeeded pod":                 {"{apiVersion: v1, kind: Pod, status: {phase: Succeeded}}", false},
+		"a pod that runs":                 {"{apiVersion: v1, kind: Pod, status: {phase: Running}}", true},
+		"a voyage with a time of its end": {"{apiVersion: sea.example.com/v1, kind: Voyage, status: {completionTime: \"2026-11-18T12:00:00Z\"}}", false},
+		"a voyage with a last phase":      {"{apiVersion: sea.example.com/v1, kind: Voyage, status: {phase: Successful}}", false},
+		"a complete voyage":               {"{apiVersion: sea.example.com/v1, kind: Voyage, status: {conditions: [{type: Succeeded, status: \"True\"}]}}", false},
+		"a voyage that is under way":      {"{apiVersion: sea.example.com/v1, kind: Voyage, status: {phase: Running, conditions: [{type: Succeeded, status: Unknown}]}}", true},
+		"a Deployment":                    {"{apiVersion: apps/v1, kind: Deployment, status: {phase: Succeeded}}", true},
 	} {
 		object := read(t, test.object)
 		object.SetNamespace("default")
 		object.SetName("once")
 		c := sailing()
-		resource := map[string]string{"Job": "jobs", "Pod": "pods"}[object.GetKind()]
+		resource := map[string]string{"Job": "jobs", "Pod": "pods", "Voyage": "voyages", "Deployment": "deployments"}[object.GetKind()]
 		key := world.Key{Group: object.GroupVersionKind().Group, Resource: resource, Kind: object.GetKind(), Namespace: "default", Name: "once"}
 		c.reference[1].state = world.State{key: object}
 		c.reference[1].writes = []write{{Moment: Moment{Verb: "create", Group: key.Group, Resource: resource, Namespace: "default", Name: "once"}}}
@@ -292,13 +296,13 @@ func TestDriftsTakeTurns(t *testing.T) {
 	}
 	c.o.Families = []string{"drift"}
 	seen, kinds := map[string]bool{}, map[string]bool{}
-	for _, p := range c.plans()[:10] {
+	for _, p := range c.plans()[:11] {
 		seen[p.Variant] = true
 		if p.Variant == "delete" {
 			kinds[strings.Fields(p.Object)[0]] = true
 		}
 	}
-	for _, variant := range []string{"delete", "status", "finalizer", "orphan", "relabel", "rollout-restart"} {
+	for _, variant := range []string{"delete", "status", "finalizer", "held", "orphan", "relabel", "rollout-restart"} {
 		if !seen[variant] {
 			t.Errorf("%s is not among the first", variant)
 		}

@@ -41,7 +41,7 @@ func (c *campaign) edits(of child) []edit {
 	scaled := slices.ContainsFunc(c.reference, func(s *stage) bool { return slices.Contains(autoscaled(s.state), of.key.String()) })
 	found = slices.DeleteFunc(found, func(e edit) bool {
 		path := strings.Join(e.path, ".")
-		return isData(e.path) && (generated || hidden[path]) || scaled && path == "spec.replicas"
+		return isData(e.path) && (generated || hidden[path]) || scaled && path == "spec.replicas" || isReplicaSet(of.key) && path != "spec.replicas"
 	})
 	return mostTelling(found)
 }

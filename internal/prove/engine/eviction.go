@@ -67,7 +67,7 @@ func evict(r *run, p *Plan) *disturbance {
 			}
 			return nil
 		},
-		may: whatFails(p.Variant),
+		may: whatFails(p.Variant, r.world.State()),
 	}
 }
 

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,6 +143,9 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 		result.skipped = failsAlready
 		return nil
 	}
+	if result.skipped, err = r.changedMeanwhile(ctx, p, begun); err != nil || result.skipped != "" {
+		return err
+	}
 	r.activity.take() // the effects of a mere restart were judged before
 	r.log.take()
 	d, err := one.disturb(r, p)
@@ -180,7 +184,24 @@ func (r *run) carryOut(ctx context.Context, p *Plan, one family, result *outcome
 	if d.may != nil {
 		r.blame(result, r.campaign.replaced(reached, before, r.world.State(), d.may)...)
 	}
+	if d.spares {
+		r.blame(result, r.tookAway(reached, before)...)
+	}
 	return r.goOn(ctx, reached+1, result)
+}
+
+// changedMeanwhile says what is not as it was undisturbed although nothing was disturbed yet; empty if all is. Time passes between the
+// undisturbed runs and others: a schedule is due, or something that has finished is removed.
+func (r *run) changedMeanwhile(ctx context.Context, p *Plan, begun rested) (string, error) {
+	if p.Step == 0 || p.Variant == operatorLate {
+		return "", nil
+	}
+	asBefore := func() bool { return len(r.deviations(p.Step-1)) == 0 }
+	if _, err := r.settleMore(ctx, begun, asBefore); err != nil || asBefore() {
+		return "", err
+	}
+	first := r.deviations(p.Step - 1)[0]
+	return fmt.Sprintf("%s has changed before anything was disturbed: %s", first.Object, cmp.Or(first.Path, "it is "+first.Got)), nil
 }
 
 // disturb does the step of a plan or what takes its place, looks at the operator while it is disturbed, and ends the disturbance.

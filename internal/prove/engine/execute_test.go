@@ -53,10 +53,13 @@ func TestIgnoredFindingsDoNotEndARun(t *testing.T) {
 						return nil
 					}
 				}
-				r := &run{campaign: c, family: "crash", world: world.Of(world.State{key: frigate()}), board: newSwitchboard(c.named), activity: newActivity()}
+				r := &run{campaign: c, family: "crash", world: world.Of(c.reference[0].state), board: newSwitchboard(c.named), activity: newActivity()}
 				disturbs := family{disturb: func(*run, *Plan) (*disturbance, error) {
 					return &disturbance{
-						act: func(context.Context) error { return nil },
+						act: func(context.Context) error {
+							r.world = world.Of(world.State{key: frigate()})
+							return nil
+						},
 						broken: func(rested) []*Observation {
 							return []*Observation{{Verdict: "status", Object: "Frigate default/surprise"}}
 						},
@@ -72,6 +75,35 @@ func TestIgnoredFindingsDoNotEndARun(t *testing.T) {
 				}
 				expectLines(t, got, test.want...)
 				expectLines(t, done, test.steps...)
+			})
+		})
+	}
+}
+
+// TestRunsThatBeginElsewhere is about operators with a schedule: a run begins minutes after the state from which it starts was saved.
+func TestRunsThatBeginElsewhere(t *testing.T) {
+	job := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{"name": "log-29", "namespace": "default"}}}
+	key := world.Key{Group: "batch", Resource: "jobs", Kind: "Job", Namespace: "default", Name: "log-29"}
+	for about, test := range map[string]struct {
+		now  world.State
+		plan Plan
+		want string
+	}{
+		"as it was":                   {nil, Plan{Step: 1}, ""},
+		"a schedule was due":          {world.State{key: job}, Plan{Step: 1}, "Job default/log-29 has changed before anything was disturbed: it is present"},
+		"the operator does not run":   {world.State{key: job}, Plan{Step: 1, Variant: operatorLate}, ""},
+		"nothing was there before it": {world.State{key: job}, Plan{}, ""},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := sailing()
+				c.o.Settling = DefaultSettling
+				c.reference[0].state = world.State{}
+				c.reference[0].shape = c.shapeOf(world.State{})
+				r := &run{campaign: c, family: "crash", world: world.Of(test.now), board: newSwitchboard(c.named), activity: newActivity()}
+				if got, err := r.changedMeanwhile(t.Context(), &test.plan, rested{}); got != test.want || err != nil {
+					t.Errorf("got %q, %v", got, err)
+				}
 			})
 		})
 	}

@@ -279,7 +279,7 @@ var (
 	// refusing are words of messages about a change that is not carried out.
 	refusing = regexp.MustCompile(`(?i)\b(` + refusalWords + `|pending)`)
 	// troubled are such words in reasons, phases and the names of conditions. There, something that is pending is still at work.
-	troubled = regexp.MustCompile(`(?i)\b(` + refusalWords + `|required)`)
+	troubled = regexp.MustCompile(`(?i)\b(` + refusalWords + `|required|paused|suspended)`)
 	// harmless is a message that there is nothing of the kind, such as "0 failed" or "no pods are pending".
 	harmless = regexp.MustCompile(`(?i)\b(0|no|none|without)\b( [a-z]+){0,2} (fail|error|pending|ignored|rejected|invalid)`)
 	// clauses are parted by these.

@@ -31,6 +31,8 @@ func TestConditionsThatAreTrouble(t *testing.T) {
 		{"SpecAccepted", "True", "absent", true},
 		{"SpecAccepted", "True", "Unknown", true},
 		{"Paused", "absent", "Unknown", false},
+		{"Paused", "absent", "True", true},
+		{"Paused", "True", "absent", true},
 	} {
 		d := compare.Difference{Path: "status.conditions[" + test.kind + "].status", Want: test.want, Got: test.got}
 		if got := saysTrouble(d); got != test.trouble {
@@ -180,6 +182,8 @@ func TestIsNote(t *testing.T) {
 	}{
 		{compare.Difference{Path: "metadata.annotations.example.com/pluginsUpdatedAt", Want: "absent", Got: "(time)"}, true},
 		{compare.Difference{Path: "metadata.annotations.example.com/createdAt", Want: "(time)", Got: "absent"}, false},
+		{compare.Difference{Path: "metadata.annotations.example.com/revision-history", Want: "absent", Got: "1"}, true},
+		{compare.Difference{Path: "metadata.annotations.example.com/revision", Want: "1", Got: "2"}, false},
 		{compare.Difference{Path: "metadata.annotations.example.com/owner", Want: "absent", Got: "nelson"}, false},
 		{compare.Difference{Path: "spec.template.metadata.annotations.kubectl.kubernetes.io/restartedAt", Want: "absent", Got: "(time)"}, false},
 		{compare.Difference{Path: "status.lastSeen", Want: "absent", Got: "(time)"}, false},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"time"
 
@@ -262,8 +263,34 @@ func (r *run) judgeChange(ctx context.Context, p *Plan, fresh *made, hide *compa
 	if len(found) == 0 {
 		wrong = about.otherStatus(p.Step-1, status)
 	}
-	wrong, excused = c.excuse(wrong, over, r.board.writes())
+	if wrong, excused = c.excuse(wrong, over, r.board.writes()); len(wrong) > 0 && len(over.timers) > 0 {
+		if field := c.looksAgain(p.Object, now.state); field != "" {
+			return nil, "the operator may look again only after the time that " + field + " sets", nil
+		}
+	}
 	return wrong, excused, nil
+}
+
+// intervals are fields that say how often an operator looks at something again.
+var intervals = regexp.MustCompile(`(?i)(interval|period|refresh|poll|resync)`)
+
+// looksAgain returns the field of a custom resource that tells the operator how often to look at others, if that is later than a step
+// may take; empty if there is none. A change of the custom resource itself is no reason to wait.
+func (c *campaign) looksAgain(changed string, state world.State) string {
+	for _, subject := range c.o.Subjects {
+		key, live := find(state, subject)
+		if live == nil || key.String() == changed {
+			continue
+		}
+		spec, _, _ := unstructured.NestedMap(live.Object, "spec")
+		for _, name := range slices.Sorted(maps.Keys(spec)) {
+			text, _ := spec[name].(string)
+			if every, err := time.ParseDuration(text); err == nil && every > c.o.Settling.Bound && intervals.MatchString(name) {
+				return "spec." + name + " of " + key.String()
+			}
+		}
+	}
+	return ""
 }
 
 // changeIn describes the change of a plan.

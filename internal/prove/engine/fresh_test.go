@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // TestReports has what users can see of a change that was not carried out.
@@ -165,5 +166,28 @@ func TestFreshStartIsTriedOnce(t *testing.T) {
 	c := &campaign{noFresh: impossible} // without clusters: another attempt would panic
 	if _, err := c.learnFresh(t.Context(), 1); !errors.Is(err, impossible) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestIntervalsOfASpec is about operators that look at what others have changed only now and then, as the user has told them.
+func TestIntervalsOfASpec(t *testing.T) {
+	const frigateName = "Frigate default/victory"
+	for about, test := range map[string]struct {
+		spec, changed, want string
+	}{
+		"an hour":             {"{refreshInterval: 1h}", "Harbour default/port", "spec.refreshInterval of " + frigateName},
+		"its own change":      {"{refreshInterval: 1h}", frigateName, ""},
+		"a second":            {"{refreshInterval: 1s}", "Harbour default/port", ""},
+		"some other duration": {"{timeout: 1h}", "Harbour default/port", ""},
+		"no duration":         {"{interval: often}", "Harbour default/port", ""},
+	} {
+		c := sailing()
+		c.o.Settling = DefaultSettling
+		live := frigate()
+		live.Object["spec"] = read(t, "{apiVersion: v1, kind: Any, spec: "+test.spec+"}").Object["spec"]
+		key, _ := find(c.reference[0].state, live)
+		if got := c.looksAgain(test.changed, world.State{key: live}); got != test.want {
+			t.Errorf("%s: got %q", about, got)
+		}
 	}
 }

@@ -24,6 +24,14 @@ import (
 // mostInputs is how many values of the spec are tried for each custom resource.
 const mostInputs = 120
 
+// inputsInTurn is how many values of a custom resource come before another kind of value has its turn again.
+const inputsInTurn = 6
+
+// inTurn ranks the values of the custom resources of a scenario, so that the first ones do not all change the same of each.
+func inTurn(value, subject int) int {
+	return value - value%inputsInTurn + (value%inputsInTurn+inputsInTurn-subject%inputsInTurn)%inputsInTurn
+}
+
 // inputPlans change one property of a custom resource, and take the change back.
 func inputPlans(c *campaign) []*Plan { return c.inputs(c.operator.Definitions()) }
 
@@ -33,7 +41,7 @@ func (c *campaign) inputs(definitions []*unstructured.Unstructured) (plans []*Pl
 	if step == 0 {
 		return nil
 	}
-	for _, subject := range c.o.Subjects {
+	for nth, subject := range c.o.Subjects {
 		key, live := find(c.reference[step-1].state, subject)
 		if live == nil {
 			c.unplanned = append(c.unplanned, report.NotTried{
@@ -54,7 +62,7 @@ func (c *campaign) inputs(definitions []*unstructured.Unstructured) (plans []*Pl
 		worth := worthStart(proposals)
 		for i, change := range proposals {
 			plans = append(plans, &Plan{
-				Family: "input", Variant: strings.ToLower(string(change.Class)), Step: step, Object: key.String(), Path: change.Path, Value: change, Fresh: worth[i], rank: i,
+				Family: "input", Variant: strings.ToLower(string(change.Class)), Step: step, Object: key.String(), Path: change.Path, Value: change, Fresh: worth[i], rank: inTurn(i, nth),
 				Says: fmt.Sprintf("%s gets %s, and the change is taken back", key, change),
 			})
 		}

@@ -150,6 +150,7 @@ func (r *run) deviationsOf(step int, shape compare.Shape) []compare.Difference {
 	if r.family == "input" || r.family == "unobserved" { // which take changes back
 		found = c.withoutGrownVolumes(found)
 	}
+	found = withoutSuccessors(found, want, r.takesBack)
 	if r.takesBack {
 		found = slices.DeleteFunc(found, func(d compare.Difference) bool { return isTrace(r.setting, d, want) })
 	}
@@ -161,10 +162,10 @@ func (r *run) deviationsOf(step int, shape compare.Shape) []compare.Difference {
 	return c.withoutIgnoredFields(r.family, step, found)
 }
 
-// isNote reports whether a difference is an annotation with the time at which something happened that does not happen undisturbed. In
-// a pod template, it is more than that.
+// isNote reports whether a difference is an annotation with the time at which something happened that does not happen undisturbed, or with
+// the history of what happened. In a pod template, it is more than that.
 func isNote(d compare.Difference) bool {
-	return strings.HasPrefix(d.Path, "metadata.annotations.") && d.Want == "absent" && d.Got == "(time)"
+	return strings.HasPrefix(d.Path, "metadata.annotations.") && d.Want == "absent" && (d.Got == "(time)" || strings.HasSuffix(d.Path, "history"))
 }
 
 // isTrace reports whether a difference only shows that something was changed and changed back, such as the time of the last change in

@@ -15,6 +15,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/compare"
@@ -105,6 +106,7 @@ func (c *campaign) learn(ctx context.Context) (wrong []*Observation, err error) 
 		c.mask.LearnRuns(s.shape, runs[1][i].shape)
 		mergeCounts(s.counts, runs[1][i].counts)
 		c.learnNames(s.writes, runs[1][i].writes)
+		c.writesAside = c.writesAside || c.isMarked() && slices.ContainsFunc(s.writes, func(w write) bool { return w.reconcile == 0 })
 		c.writes += len(s.writes)
 	}
 	for i, s := range c.reference {
@@ -238,7 +240,8 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 			c.checkpoints = append(c.checkpoints, file)
 		}
 	}
-	return stages, wrong, nil
+	lacking, err := r.ownerRights(ctx, stages)
+	return stages, append(wrong, lacking...), err
 }
 
 // shiftVersions makes the resource versions of this run differ from those of others. Otherwise an operator that copies one into a
@@ -311,12 +314,14 @@ func (r *run) stage(ctx context.Context, i int) (*stage, error) {
 }
 
 // do carries out a step.
-func (r *run) do(ctx context.Context, i int) error {
+func (r *run) do(ctx context.Context, i int) error { return r.doWith(ctx, i, r.objects) }
+
+func (r *run) doWith(ctx context.Context, i int, objects client.Client) error {
 	step := &r.campaign.o.Steps[i]
 	if r.told != nil {
 		r.told(report.Line{At: time.Since(r.began), Text: "step: " + step.Name})
 	}
-	if err := step.Do(ctx, r.objects); err != nil {
+	if err := step.Do(ctx, objects); err != nil {
 		return &StepError{Step: step.Name, Err: err}
 	}
 	return nil

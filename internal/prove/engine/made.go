@@ -61,6 +61,7 @@ func (c *campaign) deviates(p *Plan, changed, fresh *made, hide *compare.Mask) [
 		left := hide.Differences(want, got)
 		found = slices.DeleteFunc(found, func(d compare.Difference) bool { return !slices.Contains(left, d) })
 	}
+	found = withoutSuccessors(found, want, true)
 	setting := c.settingOf(p)
 	scaled := append(autoscaled(changed.state), autoscaled(fresh.state)...)
 	return slices.DeleteFunc(found, func(d compare.Difference) bool {

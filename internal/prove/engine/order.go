@@ -22,6 +22,17 @@ import (
 // operatorLate is the variant in which the operator is not running during a step.
 const operatorLate = "operator-late"
 
+// foreground is the variant in which the garbage collector deletes what custom resources own before they are gone, as after
+// kubectl delete --cascade=foreground. An operator that does not look at the deletion timestamp makes it again.
+const foreground = "foreground"
+
+// deletesInForeground is a client that deletes objects after what they own.
+type deletesInForeground struct{ client.Client }
+
+func (c deletesInForeground) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
+	return c.Client.Delete(ctx, object, append(options, client.PropagationPolicy(metav1.DeletePropagationForeground))...)
+}
+
 // orderPlans let things happen in another order, or at the same time.
 func orderPlans(c *campaign) (plans []*Plan) {
 	if c.servesWebhooks {
@@ -43,6 +54,12 @@ func orderPlans(c *campaign) (plans []*Plan) {
 				Says: "Second custom resources with the same specs and names come and go in the namespace " + elsewhere,
 			})
 		}
+	}
+	if end := c.fullest(); slices.ContainsFunc(c.o.Subjects, func(one *unstructured.Unstructured) bool { return c.isDeletedIn(end, one) }) {
+		plans = append(plans, &Plan{
+			Family: "order", Variant: foreground, Step: end, rank: 1,
+			Says: "The custom resources are deleted in the foreground: what they own goes first",
+		})
 	}
 	if _, late := c.referredTo(at); len(late) > 0 {
 		plans = append(plans, &Plan{Family: "order", Variant: "late", Step: at, Says: "The custom resources come before the objects that they refer to"})
@@ -101,6 +118,10 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 			return nil, &unjudgedError{needsOperator}
 		}
 		return &disturbance{afterStep: true, counts: true, act: func(ctx context.Context) error { return r.do(ctx, p.Step) }, heal: r.startOperator}, nil
+	case foreground:
+		return &disturbance{afterStep: true, counts: true, act: func(ctx context.Context) error {
+			return r.doWith(ctx, p.Step, deletesInForeground{r.objects})
+		}}, nil
 	case "recreate":
 		subjects := present(c.reference[p.Step-1].state, c.o.Subjects)
 		return &disturbance{act: func(ctx context.Context) error { return r.recreate(ctx, subjects) }}, nil
@@ -136,7 +157,7 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 // comeAndGo creates objects, and deletes them in the end.
 func (r *run) comeAndGo(objects []*unstructured.Unstructured) *disturbance {
 	return &disturbance{
-		may: nothing,
+		may: nothing, spares: true,
 		act: func(ctx context.Context) error { return r.createAll(ctx, objects) },
 		heal: func(ctx context.Context) error {
 			for _, one := range slices.Backward(objects) {

@@ -81,6 +81,8 @@ type disturbance struct {
 	deletes bool
 	// may says which objects may be replaced by others of the same name; nil if that is not judged.
 	may mayReplace
+	// spares means that the operator may delete nothing that was there before: only other custom resources come and go.
+	spares bool
 	// futile says why the operator cannot reach the undisturbed state; empty if it can. Then only its health is judged.
 	futile func(ctx context.Context) (reason string, err error)
 	// mustHit means that the run cannot be judged if the fault did not happen.

@@ -208,11 +208,11 @@ func TestPlansOfAFamily(t *testing.T) {
 		"unobserved": {"1 undone frigates"}, // nothing can be taken back in the first step, nor in the last
 		"slow":       {"0 answers", "0 watches", "1 answers", "1 watches", "2 answers", "2 watches"},
 		"drift": {
-			"2 delete Deployment default/victory", "2 finalizer Deployment default/victory", "2 edit Deployment default/victory spec.replicas=3",
+			"2 delete Deployment default/victory", "2 finalizer Deployment default/victory", "2 held Frigate default/victory", "2 edit Deployment default/victory spec.replicas=3",
 			"2 orphan Deployment default/victory", "2 relabel Deployment default/victory", "2 rollout-restart Deployment default/victory", "2 status Frigate default/victory",
 		},
 		"pods":  {"2 never-ready", "2 crash-loop", "2 node-lost", "2 delete", "2 evicted", "0 image-pull"}, // images are pulled where pods are new
-		"order": {"0 operator-late", "1 operator-late", "2 operator-late", "1 namesakes", "1 recreate", "1 twins"},
+		"order": {"0 operator-late", "1 operator-late", "2 operator-late", "1 namesakes", "1 recreate", "1 twins", "2 foreground"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

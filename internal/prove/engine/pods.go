@@ -124,7 +124,7 @@ func breakPods(r *run, p *Plan) (*disturbance, error) {
 		}
 	}
 	if p.Variant == deletePods {
-		return &disturbance{may: whatFails(p.Variant), act: func(ctx context.Context) error {
+		return &disturbance{may: whatFails(p.Variant, r.world.State()), act: func(ctx context.Context) error {
 			for _, pod := range r.campaign.replaceable(p.Step-1, r.pods()) {
 				if err := client.IgnoreNotFound(r.objects.Delete(ctx, pod.DeepCopy(), client.GracePeriodSeconds(0))); err != nil {
 					return fmt.Errorf("deleting pod %s: %w", pod.GetName(), err)
@@ -133,7 +133,7 @@ func breakPods(r *run, p *Plan) (*disturbance, error) {
 			return nil
 		}}, nil
 	}
-	return &disturbance{act: each(p.Variant), heal: each(nil), meanwhile: r.falseReady(p.Step - 1), may: whatFails(p.Variant)}, nil
+	return &disturbance{act: each(p.Variant), heal: each(nil), meanwhile: r.falseReady(p.Step - 1), may: whatFails(p.Variant, r.world.State())}, nil
 }
 
 // falseReady finds custom resources that report ready while a workload that they own is not.
@@ -145,21 +145,24 @@ func (r *run) falseReady(step int) func(context.Context) ([]*Observation, error)
 
 func falseReady(step int, state world.State, isSubject func(string) bool) (wrong []*Observation) {
 	broken := brokenIn(state)
-	for _, object := range state {
-		why, is := broken[object.GetUID()]
-		if !is {
+	keys := sortedKeys(state)
+	for _, key := range keys {
+		owner := state[key]
+		field, claim := claimOf(owner)
+		if claim == "" || !isSubject(key.String()) {
 			continue
 		}
-		for key, owner := range state {
-			field, claim := claimOf(owner)
-			if claim == "" || !isOwnedBy(object, owner) || !isSubject(key.String()) {
-				continue
-			}
-			return append(wrong, &Observation{
-				Step: step, Verdict: "status", Severity: medium, Object: key.String(), Title: aKind(key.Kind) + " reports that it is ready although its workload is not",
-				Fields: []string{field}, Want: "not " + claim + ", because " + why, Got: claim,
-			})
+		at := slices.IndexFunc(keys, func(one world.Key) bool {
+			_, is := broken[state[one].GetUID()]
+			return is && isOwnedBy(state[one], owner)
+		})
+		if at < 0 {
+			continue
 		}
+		wrong = append(wrong, &Observation{
+			Step: step, Verdict: "status", Severity: medium, Object: key.String(), Title: aKind(key.Kind) + " reports that it is ready although its workload is not",
+			Fields: []string{field}, Want: "not " + claim + ", because " + broken[state[keys[at]].GetUID()], Got: claim,
+		})
 	}
 	return wrong
 }

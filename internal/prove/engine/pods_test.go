@@ -96,7 +96,7 @@ func TestPodsOfAnEarlierTemplate(t *testing.T) {
 // All pods are gone, but what else there is must not be replaced.
 func TestWhatMayBeReplacedWithPods(t *testing.T) {
 	for _, variant := range []string{deletePods, evictPods, "never-ready"} {
-		r := &run{campaign: sailing()}
+		r := &run{campaign: sailing(), world: world.Of(nil)}
 		d, err := breakPods(r, &Plan{Family: "pods", Variant: variant, Step: 2})
 		if err != nil {
 			t.Fatal(err)

@@ -84,9 +84,13 @@ func claimOf(object *unstructured.Unstructured) (field, claim string) {
 		}
 		return "", ""
 	}
-	for _, kind := range []string{"Ready", "Available"} {
-		if conditionOf(object, kind) == "True" {
+	for _, kind := range []string{"Ready", "Available"} { // Available may only say that something answers
+		switch conditionOf(object, kind) {
+		case "True":
 			return "status.conditions", "Ready"
+		case "":
+		default:
+			return "", ""
 		}
 	}
 	if kind := otherReadyCondition(object); kind != "" {

@@ -4,10 +4,12 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/opdock/opdock/internal/prove/world"
 )
@@ -22,6 +24,7 @@ func TestWhatCustomResourcesSay(t *testing.T) {
 		"a condition":                     {`{conditions: [{type: Ready, status: "True"}]}`, true, true, false},
 		"one that is false":               {`{conditions: [{type: Ready, status: "False"}]}`, false, false, true},
 		"that it is available":            {`{conditions: [{type: Available, status: "True"}]}`, true, false, false},
+		"that only something answers":     {`{conditions: [{type: Available, status: "True"}, {type: Ready, status: "False"}]}`, false, false, true},
 		"that it is degraded":             {`{conditions: [{type: Ready, status: "True"}, {type: Degraded, status: "True"}]}`, false, true, false},
 		"a phase":                         {`{phase: Healthy}`, true, true, false},
 		"one that a pod may have":         {`{phase: Running}`, false, false, false},
@@ -91,6 +94,28 @@ func TestPhasesThatAreWrong(t *testing.T) {
 				t.Errorf("%s: %+v", phase, o)
 			}
 		}
+	}
+}
+
+// TestEachFalselyReadyResource is a finding of its own, in each run.
+func TestEachFalselyReadyResource(t *testing.T) {
+	state := world.State{}
+	for _, name := range []string{"victory", "surprise"} {
+		subject, pod := frigate(), podOf("Frigate")
+		subject.SetName(name)
+		subject.SetUID(types.UID(name))
+		subject.Object["status"] = map[string]any{"phase": "Ready"}
+		pod.SetUID(types.UID(name + "-pod"))
+		pod.SetOwnerReferences([]metav1.OwnerReference{{UID: types.UID(name)}})
+		state[world.Key{Group: "sea.example.com", Resource: "frigates", Kind: "Frigate", Namespace: "default", Name: name}] = subject
+		state[world.Key{Resource: "pods", Kind: "Pod", Namespace: "default", Name: name}] = pod
+	}
+	var found []string
+	for _, o := range falseReady(0, state, func(string) bool { return true }) {
+		found = append(found, o.Object)
+	}
+	if want := []string{"Frigate default/surprise", "Frigate default/victory"}; !slices.Equal(found, want) {
+		t.Errorf("got %q, want %q", found, want)
 	}
 }
 

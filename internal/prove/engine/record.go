@@ -38,17 +38,22 @@ func (r *run) endRecording() error {
 	if err := r.recording.Close(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(r.keep), 0o700); err != nil {
-		return fmt.Errorf("creating a directory for recordings: %w", err)
-	}
-	err := os.Rename(r.recording.Path(), r.keep)
-	if errors.Is(err, syscall.EXDEV) {
-		err = copyFile(r.recording.Path(), r.keep)
-	}
-	if err != nil {
+	if err := keepFile(r.recording.Path(), r.keep); err != nil {
 		return fmt.Errorf("keeping a recording: %w", err)
 	}
 	return nil
+}
+
+// keepFile puts a file of a run where it outlives the run, which may be on another file system.
+func keepFile(from, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	err := os.Rename(from, to)
+	if errors.Is(err, syscall.EXDEV) {
+		err = copyFile(from, to)
+	}
+	return err
 }
 
 // copyFile copies a file to another file system.

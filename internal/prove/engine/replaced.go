@@ -30,24 +30,37 @@ func nothing(world.Key, *unstructured.Unstructured) bool { return false }
 // onlyWith is for a change of one object. That and what it owns may be replaced, and what may have been made of its content.
 func onlyWith(target *unstructured.Unstructured, before world.State) mayReplace {
 	gone := map[types.UID]bool{target.GetUID(): true}
-	for more := true; more; {
-		more = false
-		for _, object := range before {
-			owned := slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return gone[owner.UID] })
-			if owned && !gone[object.GetUID()] {
-				gone[object.GetUID()], more = true, true
-			}
-		}
-	}
+	withOwned(gone, before)
 	return func(key world.Key, object *unstructured.Unstructured) bool {
 		return gone[object.GetUID()] || key.Group == "" && (key.Resource == "secrets" || key.Resource == "configmaps")
 	}
 }
 
-// whatFails is for pods that fail. A custom resource may stand for one of them, and a claim may be bound to a node that is lost.
-func whatFails(variant string) mayReplace {
-	return func(key world.Key, _ *unstructured.Unstructured) bool {
-		return !isBuiltIn(key.Group) || variant == nodeLost && key.Resource == "persistentvolumeclaims"
+// withOwned adds what the objects with these UIDs own, and what that owns.
+func withOwned(uids map[types.UID]bool, state world.State) {
+	for more := true; more; {
+		more = false
+		for _, object := range state {
+			owned := slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return uids[owner.UID] })
+			if owned && !uids[object.GetUID()] {
+				uids[object.GetUID()], more = true, true
+			}
+		}
+	}
+}
+
+// whatFails is for pods that fail. A custom resource may stand for one of them, and a claim may be bound to a node that is lost. What a
+// pod owns goes with it.
+func whatFails(variant string, before world.State) mayReplace {
+	owned := map[types.UID]bool{}
+	for key, object := range before {
+		if key.Group == "" && key.Resource == "pods" {
+			owned[object.GetUID()] = true
+		}
+	}
+	withOwned(owned, before)
+	return func(key world.Key, object *unstructured.Unstructured) bool {
+		return !isBuiltIn(key.Group) || variant == nodeLost && key.Resource == "persistentvolumeclaims" || owned[object.GetUID()]
 	}
 }
 
@@ -70,6 +83,30 @@ func (c *campaign) replaced(step int, before, after world.State, may mayReplace)
 		wrong = append(wrong, &Observation{
 			Step: step, Verdict: "counts", Severity: high, Object: name, Title: aKind(key.Kind) + " is deleted and created again",
 			Want: "it stays", Got: "another one with the same name",
+		})
+	}
+	return wrong
+}
+
+// tookAway finds objects that the operator deleted although they belong to custom resources that did not change. Unlike replaced, it
+// also finds pods.
+func (r *run) tookAway(step int, before world.State) (wrong []*Observation) {
+	uids, _ := r.uidsOf()
+	byUID := map[string]world.Key{}
+	for key, object := range before {
+		if object.GetDeletionTimestamp() == nil {
+			byUID[string(object.GetUID())] = key
+		}
+	}
+	for _, seen := range r.board.writes() {
+		key, known := byUID[uids[seen.id]]
+		if seen.Verb != "delete" || !known || r.campaign.mask.HidesObject(key.String()) {
+			continue
+		}
+		delete(byUID, uids[seen.id])
+		wrong = append(wrong, &Observation{
+			Step: step, Verdict: "foreign", Severity: high, Object: key.String(), Title: "The operator deletes " + lowerKind(key.Kind) + " of another custom resource",
+			Want: "it stays", Got: seen.String(), Where: linesOf(r.board.sourceOf(seen.Moment), seen.String()),
 		})
 	}
 	return wrong

@@ -90,8 +90,8 @@ func isReport(e *corev1.Event, since time.Time) bool {
 	return e.Type == corev1.EventTypeWarning && !at.Before(since) && !strings.Contains(e.Message, conflicting)
 }
 
-// kubernetes are the sources of events that are not of an operator.
-var kubernetes = []string{
+// kubernetesSources are the sources of events that are not of an operator.
+var kubernetesSources = []string{
 	"attachdetach-controller", "controllermanager", "cronjob-controller", "daemonset-controller", "default-scheduler", "deployment-controller",
 	"endpoint-controller", "endpoint-slice-controller", "endpoint-slice-mirroring-controller", "ephemeral_volume", "garbage-collector-controller",
 	"horizontal-pod-autoscaler", "job-controller", "kubelet", "node-controller", "persistentvolume-controller", "replicaset-controller",
@@ -100,5 +100,5 @@ var kubernetes = []string{
 
 // ofKubernetes reports whether an event comes from Kubernetes' own controllers.
 func ofKubernetes(e *corev1.Event) bool {
-	return slices.Contains(kubernetes, e.Source.Component) || slices.Contains(kubernetes, e.ReportingController)
+	return slices.Contains(kubernetesSources, e.Source.Component) || slices.Contains(kubernetesSources, e.ReportingController)
 }

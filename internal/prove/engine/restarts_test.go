@@ -102,6 +102,9 @@ func TestWritesBesidesThoseOfATimer(t *testing.T) {
 	} {
 		var got []string
 		for _, o := range onePerKind(c.dueAnyway(restWritesIn(test.events, 1), 1)) {
+			if o.Object != "Frigate default/victory" {
+				t.Errorf("%s: the finding is about %s", about, o.Object)
+			}
 			got = append(got, o.Fields...)
 		}
 		if !slices.Equal(got, test.want) {

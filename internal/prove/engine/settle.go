@@ -147,7 +147,7 @@ func (r *run) settleOnce(ctx context.Context, factor time.Duration, enough func(
 			if !doing.due.IsZero() && !beyond {
 				wake = max(wake, doing.due.Sub(now)+quiet/4) //nolint:mnd // it takes a moment to begin
 			}
-			if enough != nil && !marked && doing.unplanned { // some operators look after their objects only now and then
+			if enough != nil && (!marked && doing.unplanned || r.campaign.writesAside) { // some operators look after their objects only now and then
 				wake = max(wake, horizon.Sub(now))
 			}
 			// A reconcile that waits for held events continues when they are released.

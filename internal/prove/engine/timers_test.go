@@ -137,6 +137,27 @@ func TestDisturbedRunsFollowTimersAsUndisturbedOnes(t *testing.T) {
 	}
 }
 
+// TestWritesAside is about operators of which some controllers are not controller-runtime's: what they plan is not known.
+func TestWritesAside(t *testing.T) {
+	for _, aside := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := sailing()
+			c.o.Settling = DefaultSettling
+			c.writesAside = aside
+			r := &run{campaign: c, world: worldOf(t, true), board: newSwitchboard(c.named), activity: newActivity()}
+			(&polling{run: r, period: time.Hour}).start(t) // a marked controller
+			began := time.Now()
+			enough := func() bool { return time.Since(began) > 20*time.Second }
+			if _, err := r.settleMore(t.Context(), rested{}, enough); err != nil {
+				t.Fatal(err)
+			}
+			if enough() != aside {
+				t.Errorf("with writes aside %v, it was judged after %s", aside, time.Since(began))
+			}
+		})
+	}
+}
+
 // worldOf is a world with a Frigate.
 func worldOf(t *testing.T, finished bool) *world.World {
 	t.Helper()

@@ -123,12 +123,15 @@ func behindOf(live *unstructured.Unstructured) (field string, observed int64, be
 func (c *campaign) strangers(step int, s *stage) (wrong []*Observation) {
 	for i := range s.writes {
 		w := &s.writes[i]
-		if w.Verb != "delete" {
+		if w.Verb != "delete" && w.Verb != "deletecollection" {
 			continue
 		}
 		for _, other := range c.o.Others {
 			resource, _ := meta.UnsafeGuessKindToResource(other.GroupVersionKind())
-			if other.GetName() != w.Name || other.GetNamespace() != w.Namespace || resource.Group != w.Group || resource.Resource != w.Resource {
+			if other.GetNamespace() != w.Namespace || resource.Group != w.Group || resource.Resource != w.Resource {
+				continue
+			}
+			if w.Verb == "delete" && other.GetName() != w.Name || w.Verb == "deletecollection" && (s.find(other) != nil || c.o.Steps[step].Deletes || c.o.Steps[step].Ends) {
 				continue
 			}
 			key := world.Key{Kind: other.GetKind(), Namespace: other.GetNamespace(), Name: other.GetName()}

@@ -65,6 +65,22 @@ func TestStrangersThatAreDeleted(t *testing.T) {
 	if len(wrong) != 1 || wrong[0].Verdict != "foreign" || wrong[0].Object != "NetworkPolicy default/victory" {
 		t.Errorf("got %+v", wrong)
 	}
+	all := policy
+	all.Verb, all.Name = "deletecollection", ""
+	key := world.Key{Group: "networking.k8s.io", Resource: "networkpolicies", Kind: "NetworkPolicy", Namespace: "default", Name: "victory"}
+	for about, test := range map[string]struct {
+		left world.State
+		step int
+		want int
+	}{
+		"a collection with it":                 {nil, 0, 1},
+		"a collection of others":               {world.State{key: other}, 0, 0},
+		"the scenario deletes it in this step": {nil, 2, 0},
+	} {
+		if wrong := c.strangers(test.step, &stage{state: test.left, writes: []write{{Moment: all}}}); len(wrong) != test.want {
+			t.Errorf("%s: got %+v", about, wrong)
+		}
+	}
 }
 
 // A right that the operator lacks undisturbed is one finding, and not one more for each family.

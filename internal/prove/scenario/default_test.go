@@ -90,6 +90,8 @@ func TestDefaultChangeOfASchema(t *testing.T) {
 		"replicas that have a default": {"{replicas: {type: integer, default: 1}}", map[string]any{}, `{"spec":{"replicas":3}}`},
 		"an image":                     {"{image: {type: string}, port: {type: integer}}", map[string]any{"image": "web:1.2", "port": int64(80)}, `{"spec":{"image":"web:1.3"}}`},
 		"a switch":                     {"{metrics: {type: object, properties: {enabled: {type: boolean}}}}", map[string]any{"metrics": map[string]any{"enabled": false}}, `{"spec":{"metrics":{"enabled":true}}}`},
+		"a switch that pauses":         {"{suspend: {type: boolean}, image: {type: string}}", map[string]any{"suspend": false, "image": "web:1.2"}, `{"spec":{"image":"web:1.3"}}`},
+		"only a switch that pauses":    {"{paused: {type: boolean}}", map[string]any{"paused": false}, `{"metadata":{"annotations":{"opdock.dev/changed":"true"}}}`},
 		"what goes with a switch":      {"{metrics: {type: object, required: [enabled], properties: {enabled: {type: boolean}}}}", map[string]any{}, `{"spec":{"metrics":{"enabled":true}}}`},
 		"a list as a whole":            {"{parts: {type: array, items: {type: object, properties: {on: {type: boolean}}}}}", map[string]any{"parts": []any{map[string]any{"on": true}}}, `{"spec":{"parts":[{"on":true},{}]}}`},
 		"another kind":                 {"", map[string]any{"image": "web:1.2"}, `{"metadata":{"annotations":{"opdock.dev/changed":"true"}}}`},

@@ -73,7 +73,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 func (r *reconciler) sail(ctx context.Context, frigate *unstructured.Unstructured) error {
 	berth := berthOf(client.ObjectKeyFromObject(frigate))
-	if frigate.GetDeletionTimestamp() != nil {
+	if defect == "ties-up-again" && controllerutil.AddFinalizer(frigate, finalizer) {
+		if err := r.Update(ctx, frigate); err != nil {
+			return err // the API server accepts no new finalizers during a deletion
+		}
+	}
+	if frigate.GetDeletionTimestamp() != nil && defect != "sails-on" {
 		return r.leave(ctx, frigate, berth)
 	}
 	remembers := defect == "knows-names" || defect == "once"
@@ -104,7 +109,7 @@ func berthOf(frigate client.ObjectKey) *corev1.ConfigMap {
 
 // moor takes a berth, which a finalizer frees. Some defects show only without both.
 func (r *reconciler) moor(ctx context.Context, frigate *unstructured.Unstructured, berth *corev1.ConfigMap) error {
-	if defect == "knows-names" || defect == "old-status" {
+	if defect == "knows-names" || defect == "old-status" || defect == "sails-on" {
 		return nil
 	}
 	if defect != "no-finalizer" && controllerutil.AddFinalizer(frigate, finalizer) {

@@ -1,0 +1,41 @@
+// Copyright The Opdock Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"testing"
+
+	"github.com/opdock/opdock/internal/prove/compare"
+)
+
+// TestSuccessors is about objects with a number in their name, of which there is a new one for each attempt.
+func TestSuccessors(t *testing.T) {
+	present := func(object string) compare.Difference {
+		return compare.Difference{Object: object, Want: "absent", Got: "present"}
+	}
+	absent := func(object string) compare.Difference {
+		return compare.Difference{Object: object, Want: "present", Got: "absent"}
+	}
+	want := compare.Shape{Objects: map[string]compare.Fields{"Request default/web-1": {}, "Pod default/web-1": {}}}
+	revision := compare.Difference{Object: "Certificate default/web", Path: "status.revision", Want: "1", Got: "2"}
+	ready := compare.Difference{Object: "Certificate default/web", Path: "status.conditions[Ready].status", Want: "True", Got: "False"}
+	for about, test := range map[string]struct {
+		found   []compare.Difference
+		changed bool
+		left    int
+	}{
+		"a second attempt instead of the first": {[]compare.Difference{absent("Request default/web-1"), present("Request default/web-2"), revision}, false, 0},
+		"a status that says more than that":     {[]compare.Difference{absent("Request default/web-1"), present("Request default/web-2"), ready}, false, 1},
+		"no attempt":                            {[]compare.Difference{absent("Request default/web-1"), revision}, false, 2},
+		"an attempt of something else":          {[]compare.Difference{absent("Request default/web-1"), present("Request default/mail-2")}, false, 2},
+		"one more":                              {[]compare.Difference{present("Request default/web-2"), revision}, false, 2},
+		"one more after a change":               {[]compare.Difference{present("Request default/web-2"), revision}, true, 0},
+		"another pod":                           {[]compare.Difference{absent("Pod default/web-1"), present("Pod default/web-2")}, true, 2},
+		"names without numbers":                 {[]compare.Difference{absent("Request default/web-a"), present("Request default/web-b")}, true, 2},
+	} {
+		if left := withoutSuccessors(test.found, want, test.changed); len(left) != test.left {
+			t.Errorf("%s: %v are left", about, left)
+		}
+	}
+}
