@@ -180,6 +180,17 @@ func (p *process) end(grace time.Duration) {
 	p.awaitExit(grace)
 }
 
+// giveUp is like end, for a start that nobody waits for. If the process has to be killed, this process did that, so the cluster counts
+// as stopped: Dead would ask the user for a cause.
+func (p *process) giveUp(grace time.Duration) {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	if p.endsWithin(grace) {
+		return
+	}
+	p.kill()
+	_ = clearLock(filepath.Join(p.cmd.Dir, lockFileName)) // which is gone if the process had just cleaned up
+}
+
 // stop returns nil if the process has already ended. Cluster.Err returns the reason.
 func (p *process) stop(timeout time.Duration) error {
 	if p.ended() {

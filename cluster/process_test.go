@@ -129,6 +129,15 @@ func TestStopFailures(t *testing.T) {
 			t.Error("it still runs")
 		}
 	})
+	t.Run("killed if nobody waits for its start", func(t *testing.T) {
+		isolate(t)
+		t.Setenv(behaviourEnv, "stubborn")
+		c := startFake(t, Options{Name: "dev"})
+		c.process.giveUp(50 * time.Millisecond)
+		if status := find(t, "dev"); status.State != Stopped {
+			t.Errorf("it was killed on purpose, and is %+v", status)
+		}
+	})
 	t.Run("not killed if detached", func(t *testing.T) {
 		isolate(t)
 		t.Setenv(behaviourEnv, "stubborn")

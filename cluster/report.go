@@ -90,7 +90,7 @@ func (p *process) awaitReady(ctx context.Context, o Options) (report, error) {
 // abandon stops the process for a caller that no longer waits.
 func (p *process) abandon(ctx context.Context, name, doing string) error {
 	waited := time.Since(p.began).Round(time.Millisecond)
-	p.end(abandonTimeout)
+	p.giveUp(abandonTimeout)
 	err := ctx.Err()
 	if cause := context.Cause(ctx); !errors.Is(err, cause) {
 		err = fmt.Errorf("%w (%w)", err, cause)

@@ -4,6 +4,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,15 +45,12 @@ func (p *plane) start(ctx context.Context) error {
 	if err := p.startEtcd(ctx); err != nil {
 		return err
 	}
-	// From here on an interrupt waits until the API server is ready. If it were stopped earlier,
-	// its start-up hooks would treat that as a failure and exit, and etcd would wait for
-	// connections that are never closed.
-	setup := context.WithoutCancel(ctx)
 	opts, err := p.apiOptions()
 	if err != nil {
 		return err
 	}
-	p.api, err = apiserver.New(setup, apiserver.Options{
+	// What this starts must not end before the clients of the API server do.
+	p.api, err = apiserver.New(context.WithoutCancel(ctx), apiserver.Options{
 		Run:          opts,
 		Cluster:      true,
 		New:          p.bootstrappedBy() == "",
@@ -74,16 +72,15 @@ func (p *plane) start(ctx context.Context) error {
 		p.clients, err = p.startClients()
 		built <- err
 	}()
-	if err := p.api.Assemble(setup); err != nil {
+	if err := p.api.Assemble(ctx); err != nil {
 		// The API server is gone; the requests of clients that are being built must fail before they
 		// can be stopped.
 		_ = p.listener.Close()
-		return errors.Join(err, <-built)
+		return errors.Join(cmp.Or(interrupted(ctx, "assembling the API server"), err), <-built)
 	}
 	p.api.Start()
 	if err := <-built; err != nil {
-		// It must be ready before it can be stopped.
-		return errors.Join(err, p.untilFailure(ctx, p.api.WaitReady))
+		return err
 	}
 	return p.waitUsable(ctx)
 }
@@ -140,23 +137,16 @@ func (p *plane) waitUsable(ctx context.Context) error {
 	return interrupted(ctx, "waiting for the nodes")
 }
 
-// untilFailure waits for a condition while watching for the death of the API
-// server. An interrupt gets a few seconds for the condition to hold first.
+// untilFailure waits for a condition while watching for an interrupt, and for the death of the API
+// server.
 func (p *plane) untilFailure(ctx context.Context, condition func(context.Context) error) error {
-	waitContext, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	defer context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(5*time.Second, func() { cancel(errors.New("interrupted")) })
-		context.AfterFunc(waitContext, func() { timer.Stop() })
-	})()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- condition(waitContext) }()
+	go func() { done <- condition(ctx) }()
 	select {
 	case err := <-done:
-		if err != nil && ctx.Err() != nil {
-			return interrupted(ctx, "starting")
-		}
-		return err
+		return cmp.Or(interrupted(ctx, "starting"), err)
 	case <-p.api.Done():
 		return p.api.Err()
 	case err := <-p.etcd.Err():
@@ -210,23 +200,14 @@ func (p *plane) wait(ctx context.Context) error {
 	}
 }
 
-// stop ends the parts in the order of who needs whom. Each may be missing when
-// the start failed.
+// stop ends the parts in the order of who needs whom.
 func (p *plane) stop() {
-	if p.clients != nil {
-		p.clients.Stop()
+	p.clients.Stop()
+	if err := p.api.Stop(); err != nil {
+		klog.ErrorS(err, "Stopping the API server")
 	}
-	if p.api != nil {
-		if err := p.api.Stop(); err != nil {
-			klog.ErrorS(err, "Stopping the API server")
-		}
-	}
-	if p.etcd != nil {
-		p.etcd.Stop()
-	}
-	if p.listener != nil {
-		_ = p.listener.Close()
-	}
+	p.etcd.Stop()
+	_ = p.listener.Close()
 	if p.imported != nil {
 		p.imported.Close()
 	}

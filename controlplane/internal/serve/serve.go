@@ -90,10 +90,11 @@ func Run(ctx context.Context, o Options) (err error) {
 		err = folder.Save()
 	}
 	if err != nil {
-		// Said before anything is stopped: parts that have only half started may
-		// take the process with them.
+		// Nothing is stopped, because the process ends now, and etcd loses nothing by that. An API server
+		// that is not ready cannot be stopped: its start-up hooks treat that as a failure and exit before the
+		// folder is given back, which then looks like that of a cluster that was killed. To wait until it is
+		// ready takes too long on a busy machine.
 		o.Report.Error(err)
-		plane.stop()
 		return errors.Join(err, folder.RollBack(), folder.Abandon())
 	}
 
