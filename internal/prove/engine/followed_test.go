@@ -305,6 +305,11 @@ func TestOriginal(t *testing.T) {
 	if got := original(service(80, nil), service(80, filled)); len(got.Object["spec"].(map[string]any)) != 1 { //nolint:forcetypeassert // made above
 		t.Errorf("%v", got)
 	}
+	// The operator has added a selector. The API server completes ports in place.
+	selected := map[string]any{"selector": map[string]any{"hash": "1"}, "ports": []any{map[string]any{"port": int64(80), "protocol": "TCP"}}}
+	if got := original(service(80, nil), service(80, selected)); len(got.Object["spec"].(map[string]any)) != 1 { //nolint:forcetypeassert // made above
+		t.Errorf("%v", got)
+	}
 	got := original(service(80, nil), service(81, filled))
 	if spec, _, _ := unstructured.NestedMap(got.Object, "spec"); !includes(spec["ports"], []any{map[string]any{"port": int64(81)}}) || spec["clusterIP"] != nil || spec["type"] != "ClusterIP" {
 		t.Errorf("%v", got)

@@ -40,19 +40,22 @@ func original(applied, live *unstructured.Unstructured) *unstructured.Unstructur
 	return afresh(live)
 }
 
-// includes reports whether a value has all fields of another.
+// includes reports whether a value has all fields of another. The API server adds defaults, also to the items of a list.
 func includes(all, part any) bool {
-	fields, ok := part.(map[string]any)
-	if !ok {
-		return fmt.Sprint(all) == fmt.Sprint(part)
-	}
-	in, ok := all.(map[string]any)
-	for name, value := range fields {
-		if !ok || !includes(in[name], value) {
-			return false
+	switch part := part.(type) {
+	case map[string]any:
+		in, ok := all.(map[string]any)
+		for name, value := range part {
+			if !ok || !includes(in[name], value) {
+				return false
+			}
 		}
+		return true
+	case []any:
+		in, _ := all.([]any)
+		return slices.EqualFunc(in, part, includes)
 	}
-	return true
+	return fmt.Sprint(all) == fmt.Sprint(part)
 }
 
 // allocated are fields that the cluster fills in, and that belong to objects which a fresh cluster does not have.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/opdock/opdock/internal/apply"
 	"github.com/opdock/opdock/internal/prove/compare"
+	"github.com/opdock/opdock/internal/prove/world"
 )
 
 // Settling defines when a step is over.
@@ -141,6 +142,9 @@ func (r *run) settleOnce(ctx context.Context, factor time.Duration, enough func(
 			unfinished := r.unfinished()
 			if len(unfinished) > 0 {
 				quiet = max(quiet, s.Progress)
+				if hasEndingPods(r.world.State()) {
+					quiet = max(quiet, patience*s.Progress)
+				}
 				wake = last.Add(quiet).Sub(now)
 			}
 			beyond := doing.retries && doing.due.After(over)
@@ -213,4 +217,15 @@ func (r *run) unfinished() map[string]string {
 		}
 	}
 	return found
+}
+
+// hasEndingPods reports whether pods are about to go. Simulated nodes remove them at once, unless the node is lost, but may be late on a
+// busy machine. The status of a workload counts such pods, so a step that ends too early differs from one that does not.
+func hasEndingPods(state world.State) bool {
+	for key, object := range state {
+		if key.Group == "" && key.Kind == "Pod" && object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 {
+			return true
+		}
+	}
+	return false
 }

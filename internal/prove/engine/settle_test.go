@@ -11,6 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/world"
 )
@@ -152,6 +156,43 @@ func TestTimersThatAStepDoesNotWaitFor(t *testing.T) {
 				}
 				if !maps.Equal(over.timers, test.want) {
 					t.Errorf("got %+v", over)
+				}
+			})
+		})
+	}
+}
+
+// TestPodsThatAreAboutToGo belong to the step that deletes them, also where the machine is slow.
+func TestPodsThatAreAboutToGo(t *testing.T) {
+	pod := func(finalizers ...string) *unstructured.Unstructured {
+		one := sceneObject("Pod", "victory-0")
+		one.SetFinalizers(finalizers)
+		return one
+	}
+	deleted := func(one *unstructured.Unstructured) *unstructured.Unstructured {
+		one.SetDeletionTimestamp(ptr.To(metav1.Now()))
+		return one
+	}
+	long := DefaultSettling.Progress * patience
+	for about, test := range map[string]struct {
+		object      *unstructured.Unstructured
+		least, most time.Duration
+	}{
+		"a pod":                          {pod(), 0, DefaultSettling.Progress - time.Millisecond},
+		"a pod that is deleted":          {deleted(pod()), long, long + time.Second},
+		"a pod that a finalizer holds":   {deleted(pod("sea.example.com/held")), DefaultSettling.Progress, long - time.Second},
+		"another object that is deleted": {deleted(sceneObject("Frigate", "victory")), DefaultSettling.Progress, long - time.Second},
+	} {
+		t.Run(about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := waiting(0)
+				r.world, r.activity = world.Of(sceneState(test.object)), following(reconciled(lens.Reconcile{ID: 1})...)
+				began := time.Now()
+				if _, err := r.settle(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took < test.least || took > test.most {
+					t.Errorf("it took %s", took)
 				}
 			})
 		})
