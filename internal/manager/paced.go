@@ -25,7 +25,7 @@ const (
 	atRest = 250 * time.Millisecond
 	// maxEventDelay limits how long an event waits, and mostWaiting how many wait, because each takes some memory. If there are
 	// more, the oldest are sent.
-	maxEventDelay, mostWaiting = 30 * time.Second, 1000
+	maxEventDelay, mostWaiting = 30 * time.Second, 200
 	// lastEvents limits how long the manager takes to send the waiting events when it stops.
 	lastEvents = 2 * time.Second
 )
