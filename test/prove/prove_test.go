@@ -131,6 +131,7 @@ func TestCampaigns(t *testing.T) {
 		{defect: "old-status", family: "stale", want: []string{"end-state", "counts"}, oneCause: true, rare: true},
 		{defect: "knows-names", family: "unobserved", want: []string{"end-state"}, oneCause: true, rare: true},
 		{defect: "shares-berths", family: "order", want: []string{"end-state"}, rare: true},
+		{defect: "cuts-names", family: "order", want: []string{"status"}, oneCause: true, brief: true, rare: true},
 		{defect: "sails-on", family: "order", want: []string{"counts", "deletion", "end-state"}, oneCause: true, brief: true, rare: true},
 		{defect: "ties-up-again", family: "drift", want: []string{"unsettled"}, oneCause: true, brief: true, rare: true},
 		{defect: "once", family: "order", want: []string{"end-state"}, oneCause: true, rare: true},

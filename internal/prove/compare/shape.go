@@ -253,6 +253,9 @@ func keysOf(list []any) []string {
 // behind is the observedGeneration of a condition of a type other than Ready that is about an older generation.
 const behind = "behind"
 
+// aHash is a hash as programs write it.
+var aHash = regexp.MustCompile(`^[0-9a-f]{6,}$`)
+
 func (f *flattening) leaf(path, name string, value any) string {
 	if number, ok := value.(int64); ok && f.generation > 0 && (name == "observedGeneration" || path == "status."+name && handled.MatchString(name)) {
 		switch {
@@ -284,8 +287,8 @@ func (f *flattening) leaf(path, name string, value any) string {
 		}
 		return string(encoded)
 	}
-	if before, rest, found := strings.Cut(text, "-"); found && strings.HasPrefix(path, "status.") && before == strconv.FormatInt(f.generation, 10) {
-		text = "(generation)-" + rest // with a hash of the rest of the metadata
+	if before, rest, found := strings.Cut(text, "-"); found && strings.HasPrefix(path, "status.") && before == strconv.FormatInt(f.generation, 10) && aHash.MatchString(rest) {
+		text = "(generation)-" + rest // the hash is one of the rest of the metadata
 	}
 	if f.hidden && (strings.HasPrefix(path, "data.") || strings.HasPrefix(path, "stringData.")) {
 		sum := sha256.Sum256([]byte(text))

@@ -263,6 +263,7 @@ type outlook struct {
 	stuck   bool                // something is retried and keeps failing
 	failing []string            // with these errors
 	failers map[string][]string // the controllers that fail with them
+	at      map[string]string   // the same errors by namespace and name of what is reconciled
 	timer   bool                // it does something in the next minute by itself
 	retries bool                // it tries again when it is due, whatever was said about how far ahead that may be
 	// unplanned means that nothing is known of what it plans.
@@ -275,7 +276,7 @@ type outlook struct {
 func (a *activity) outlook(now time.Time, ahead time.Duration, expected func(failure string) bool) outlook {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	r := outlook{last: a.last, running: len(a.running), news: a.news, failers: map[string][]string{}, unplanned: len(a.next) == 0}
+	r := outlook{last: a.last, running: len(a.running), news: a.news, failers: map[string][]string{}, at: map[string]string{}, unplanned: len(a.next) == 0}
 	for _, one := range a.watching {
 		r.blind = r.blind || one.open == 0 && now.Sub(one.ended) < one.pause()
 	}
@@ -288,6 +289,7 @@ func (a *activity) outlook(now time.Time, ahead time.Duration, expected func(fai
 			r.stuck = true
 			if meeting.err != "" {
 				r.failing = append(r.failing, meeting.err)
+				r.at[who.namespace+"/"+who.name] = meeting.err
 				r.failers[meeting.err] = append(r.failers[meeting.err], who.controller)
 			}
 		case meeting.due.Sub(now) > ahead && !meeting.healed && !meeting.conflicts() && !meeting.surprises(expected):

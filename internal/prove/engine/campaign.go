@@ -387,7 +387,9 @@ func quietFor(ctx context.Context, w *world.World, quiet time.Duration) error {
 		case <-news:
 			pause.Stop()
 		case <-pause.C:
-			return nil
+			if _, last, err := w.News(); err != nil || time.Since(last) >= quiet { // else a watch has just begun or ended
+				return err
+			}
 		}
 	}
 }

@@ -296,10 +296,12 @@ func drift(r *run, p *Plan) (*disturbance, error) {
 // recreate what it has deleted, and must not fail because it cannot add its own finalizer.
 const heldSubject = "held"
 
-// failsWhileHeld reports an operator that keeps failing while the deletion of a custom resource is blocked.
+// failsWhileHeld reports an operator that keeps failing to reconcile a custom resource while its deletion is blocked. Others may wait
+// for the end of that deletion.
 func (r *run) failsWhileHeld(p *Plan, over rested) []*Observation {
 	c := r.campaign
-	if !over.stuck || c.reference[p.Step].rested.stuck || c.failsAsUndisturbed(over) || c.failsAsRestarted(over) {
+	subject := named(r.world.State(), p.Object)
+	if !over.stuck || subject == nil || over.failsAt[subject.GetNamespace()+"/"+subject.GetName()] == "" || c.reference[p.Step].rested.stuck || c.failsAsUndisturbed(over) || c.failsAsRestarted(over) {
 		return nil
 	}
 	return []*Observation{{

@@ -4,7 +4,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,12 +195,20 @@ func (r *run) changedMeanwhile(ctx context.Context, p *Plan, begun rested) (stri
 	if p.Step == 0 || p.Variant == operatorLate {
 		return "", nil
 	}
-	asBefore := func() bool { return len(r.deviations(p.Step-1)) == 0 }
-	if _, err := r.settleMore(ctx, begun, asBefore); err != nil || asBefore() {
+	c := r.campaign
+	changed := func() []*Observation { return c.relevant(r.family, c.differences(p.Step-1, r.deviations(p.Step-1))) }
+	if _, err := r.settleMore(ctx, begun, func() bool { return len(changed()) == 0 }); err != nil {
 		return "", err
 	}
-	first := r.deviations(p.Step - 1)[0]
-	return fmt.Sprintf("%s has changed before anything was disturbed: %s", first.Object, cmp.Or(first.Path, "it is "+first.Got)), nil
+	left := changed()
+	if len(left) == 0 {
+		return "", nil
+	}
+	what := "it is " + left[0].Got
+	if len(left[0].Fields) > 0 {
+		what = left[0].Fields[0]
+	}
+	return fmt.Sprintf("%s has changed before anything was disturbed: %s", left[0].Object, what), nil
 }
 
 // disturb does the step of a plan or what takes its place, looks at the operator while it is disturbed, and ends the disturbance.

@@ -264,7 +264,7 @@ func (r *run) judgeChange(ctx context.Context, p *Plan, fresh *made, hide *compa
 		wrong = about.otherStatus(p.Step-1, status)
 	}
 	if wrong, excused = c.excuse(wrong, over, r.board.writes()); len(wrong) > 0 && len(over.timers) > 0 {
-		if field := c.looksAgain(p.Object, now.state); field != "" {
+		if field := c.looksAgain(p, now.state, over.timers); field != "" {
 			return nil, "the operator may look again only after the time that " + field + " sets", nil
 		}
 	}
@@ -272,20 +272,32 @@ func (r *run) judgeChange(ctx context.Context, p *Plan, fresh *made, hide *compa
 }
 
 // intervals are fields that say how often an operator looks at something again.
-var intervals = regexp.MustCompile(`(?i)(interval|period|refresh|poll|resync)`)
+var intervals = regexp.MustCompile(`(?i)(interval|refresh|poll|resync|syncperiod)`)
 
 // looksAgain returns the field of a custom resource that tells the operator how often to look at others, if that is later than a step
-// may take; empty if there is none. A change of the custom resource itself is no reason to wait.
-func (c *campaign) looksAgain(changed string, state world.State) string {
+// may take, and a timer is set that comes of it; empty if there is none. A change of the custom resource itself is no reason to wait, and
+// steps of the scenario may have changed any of them.
+func (c *campaign) looksAgain(p *Plan, state world.State, timers map[string]time.Duration) string {
+	if p.Variant == unchanged {
+		return ""
+	}
+	isDue := func(every time.Duration) bool {
+		for _, after := range timers {
+			if after > c.o.Settling.Bound && after <= every || after == 0 && every > longestRetry {
+				return true
+			}
+		}
+		return false
+	}
 	for _, subject := range c.o.Subjects {
 		key, live := find(state, subject)
-		if live == nil || key.String() == changed {
+		if live == nil || key.String() == p.Object {
 			continue
 		}
 		spec, _, _ := unstructured.NestedMap(live.Object, "spec")
 		for _, name := range slices.Sorted(maps.Keys(spec)) {
 			text, _ := spec[name].(string)
-			if every, err := time.ParseDuration(text); err == nil && every > c.o.Settling.Bound && intervals.MatchString(name) {
+			if every, err := time.ParseDuration(text); err == nil && every > c.o.Settling.Bound && intervals.MatchString(name) && isDue(every) {
 				return "spec." + name + " of " + key.String()
 			}
 		}

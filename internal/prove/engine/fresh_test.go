@@ -172,21 +172,28 @@ func TestFreshStartIsTriedOnce(t *testing.T) {
 // TestIntervalsOfASpec is about operators that look at what others have changed only now and then, as the user has told them.
 func TestIntervalsOfASpec(t *testing.T) {
 	const frigateName = "Frigate default/victory"
+	port := Plan{Object: "Harbour default/port"}
 	for about, test := range map[string]struct {
-		spec, changed, want string
+		spec  string
+		plan  Plan
+		timer time.Duration
+		want  string
 	}{
-		"an hour":             {"{refreshInterval: 1h}", "Harbour default/port", "spec.refreshInterval of " + frigateName},
-		"its own change":      {"{refreshInterval: 1h}", frigateName, ""},
-		"a second":            {"{refreshInterval: 1s}", "Harbour default/port", ""},
-		"some other duration": {"{timeout: 1h}", "Harbour default/port", ""},
-		"no duration":         {"{interval: often}", "Harbour default/port", ""},
+		"an hour":                    {"{refreshInterval: 1h}", port, 0, "spec.refreshInterval of " + frigateName},
+		"ten minutes":                {"{refreshInterval: 10m}", port, 10 * time.Minute, "spec.refreshInterval of " + frigateName},
+		"its own change":             {"{refreshInterval: 1h}", Plan{Object: frigateName}, 0, ""},
+		"changes in the scenario":    {"{refreshInterval: 1h}", Plan{Variant: unchanged}, 0, ""},
+		"a second":                   {"{refreshInterval: 1s}", port, time.Second, ""},
+		"a timer for something else": {"{refreshInterval: 10m}", port, 15 * time.Minute, ""},
+		"some other duration":        {"{retentionPeriod: 1h}", port, 0, ""},
+		"no duration":                {"{interval: often}", port, 0, ""},
 	} {
 		c := sailing()
 		c.o.Settling = DefaultSettling
 		live := frigate()
 		live.Object["spec"] = read(t, "{apiVersion: v1, kind: Any, spec: "+test.spec+"}").Object["spec"]
 		key, _ := find(c.reference[0].state, live)
-		if got := c.looksAgain(test.changed, world.State{key: live}); got != test.want {
+		if got := c.looksAgain(&test.plan, world.State{key: live}, map[string]time.Duration{"frigate": test.timer}); got != test.want {
 			t.Errorf("%s: got %q", about, got)
 		}
 	}

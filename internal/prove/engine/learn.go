@@ -15,6 +15,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/opdock/opdock/internal/lens"
@@ -206,6 +207,7 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 		}
 		c.anyAge = anyAgeIn(r.events(0))
 	}
+	asked := map[schema.GroupResource]bool{}
 	for i := range c.o.Steps {
 		s, err := r.stage(ctx, i)
 		if err != nil {
@@ -219,6 +221,11 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 		if s.rested.busy {
 			return stages, wrong, nil
 		}
+		lacking, err := r.ownerRights(ctx, stages, asked) // at the end, the scenario may have deleted the role
+		if err != nil {
+			return nil, nil, err
+		}
+		wrong = append(wrong, lacking...)
 		wrong = append(wrong, c.unseenChanges(i, s)...)
 		wrong = append(wrong, c.strangers(i, s)...)
 		if c.o.Steps[i].Ends {
@@ -240,8 +247,7 @@ func (c *campaign) undisturbed(ctx context.Context, from string, first bool) (st
 			c.checkpoints = append(c.checkpoints, file)
 		}
 	}
-	lacking, err := r.ownerRights(ctx, stages)
-	return stages, append(wrong, lacking...), err
+	return stages, wrong, nil
 }
 
 // shiftVersions makes the resource versions of this run differ from those of others. Otherwise an operator that copies one into a

@@ -56,12 +56,12 @@ func (c *campaign) learnedWrites() map[string]bool {
 // deviates returns what is different after the change of a plan from a fresh start, without what the scenario ignores.
 func (c *campaign) deviates(p *Plan, changed, fresh *made, hide *compare.Mask) []compare.Difference {
 	got, want := c.madeShapes(changed, fresh, textsOf(p)...)
-	found := c.mask.Differences(want, got)
+	found := slices.DeleteFunc(c.mask.Differences(want, got), isNote)
 	if hide != nil {
 		left := hide.Differences(want, got)
 		found = slices.DeleteFunc(found, func(d compare.Difference) bool { return !slices.Contains(left, d) })
 	}
-	found = withoutSuccessors(found, want, true)
+	found = c.withoutSuccessors(found, want, true)
 	setting := c.settingOf(p)
 	scaled := append(autoscaled(changed.state), autoscaled(fresh.state)...)
 	return slices.DeleteFunc(found, func(d compare.Difference) bool {

@@ -53,20 +53,25 @@ func (m *misuse) unreported(ctx context.Context) ([]*Observation, error) {
 	if why == "" {
 		return nil, nil
 	}
-	var events corev1.EventList
-	if err := m.run.objects.List(ctx, &events, client.InNamespace(live.GetNamespace())); err != nil {
-		return nil, fmt.Errorf("listing events: %w", err)
-	}
-	if slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
-		return m.object == nameOf(e.InvolvedObject.Kind, e.InvolvedObject.Namespace, e.InvolvedObject.Name) && isReport(&e, m.since)
-	}) {
-		return nil, nil
+	if warned, err := m.run.warnedAbout(ctx, live, m.since); err != nil || warned {
+		return nil, err
 	}
 	field, claim := claimOf(live)
 	return []*Observation{{
 		Step: m.step, Verdict: "status", Severity: medium, Object: m.object, Title: aKind(live.GetKind()) + " reports that it is ready although " + what,
 		Fields: []string{cmp.Or(field, "status.conditions")}, Want: "the value is refused at admission or reported in the status, because " + why, Got: cmp.Or(claim, "Ready") + ", as before the change",
 	}}, nil
+}
+
+// warnedAbout reports whether the operator has sent a Warning event about an object since a time.
+func (r *run) warnedAbout(ctx context.Context, live *unstructured.Unstructured, since time.Time) (bool, error) {
+	var events corev1.EventList
+	if err := r.objects.List(ctx, &events, client.InNamespace(live.GetNamespace())); err != nil {
+		return false, fmt.Errorf("listing events: %w", err)
+	}
+	return slices.ContainsFunc(events.Items, func(e corev1.Event) bool {
+		return nameOfObject(live) == nameOf(e.InvolvedObject.Kind, e.InvolvedObject.Namespace, e.InvolvedObject.Name) && isReport(&e, since)
+	}), nil
 }
 
 // named finds an object by its name as plans have it.

@@ -26,11 +26,18 @@ const operatorLate = "operator-late"
 // kubectl delete --cascade=foreground. An operator that does not look at the deletion timestamp makes it again.
 const foreground = "foreground"
 
-// deletesInForeground is a client that deletes objects after what they own.
-type deletesInForeground struct{ client.Client }
+// deletesInForeground is a client that deletes custom resources after what they own.
+type deletesInForeground struct {
+	client.Client
+	subjects []*unstructured.Unstructured
+}
 
 func (c deletesInForeground) Delete(ctx context.Context, object client.Object, options ...client.DeleteOption) error {
-	return c.Client.Delete(ctx, object, append(options, client.PropagationPolicy(metav1.DeletePropagationForeground))...)
+	name := nameOf(object.GetObjectKind().GroupVersionKind().Kind, object.GetNamespace(), object.GetName())
+	if slices.ContainsFunc(c.subjects, func(one *unstructured.Unstructured) bool { return nameOfObject(one) == name }) {
+		options = append(options, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	}
+	return c.Client.Delete(ctx, object, options...)
 }
 
 // orderPlans let things happen in another order, or at the same time.
@@ -47,7 +54,8 @@ func orderPlans(c *campaign) (plans []*Plan) {
 	if at+1 < len(c.o.Steps) {
 		plans = append(plans,
 			&Plan{Family: "order", Variant: "recreate", Step: at + 1, Says: "The custom resources are deleted and created again under the same names at once"},
-			&Plan{Family: "order", Variant: "twins", Step: at + 1, rank: 1, Says: "Second custom resources with the same specs and other names come and go"})
+			&Plan{Family: "order", Variant: "twins", Step: at + 1, rank: 1, Says: "Second custom resources with the same specs and other names come and go"},
+			&Plan{Family: "order", Variant: longNames, Step: at + 1, rank: 2, Says: "Custom resources with the same specs and long names, which differ only at the end, come and go"})
 		if len(c.namesakes(at)) > 0 {
 			plans = append(plans, &Plan{
 				Family: "order", Variant: "namesakes", Step: at + 1, rank: 1,
@@ -120,7 +128,7 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 		return &disturbance{afterStep: true, counts: true, act: func(ctx context.Context) error { return r.do(ctx, p.Step) }, heal: r.startOperator}, nil
 	case foreground:
 		return &disturbance{afterStep: true, counts: true, act: func(ctx context.Context) error {
-			return r.doWith(ctx, p.Step, deletesInForeground{r.objects})
+			return r.doWith(ctx, p.Step, deletesInForeground{r.objects, c.o.Subjects})
 		}}, nil
 	case "recreate":
 		subjects := present(c.reference[p.Step-1].state, c.o.Subjects)
@@ -133,6 +141,8 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 			twins = append(twins, twin)
 		}
 		return r.comeAndGo(twins), nil
+	case longNames:
+		return r.lengthen(p), nil
 	case "namesakes":
 		return r.comeAndGo(c.namesakes(p.Step - 1)), nil
 	case "late":
@@ -173,7 +183,7 @@ func (r *run) comeAndGo(objects []*unstructured.Unstructured) *disturbance {
 // keepsAlike reports whether the operator leaves an object of another custom resource behind as it leaves one of those in the scenario,
 // after everything is deleted. That is by design, or another finding.
 func (c *campaign) keepsAlike(object string) bool {
-	object = strings.Replace(object, twinSuffix, "", 1)
+	object = longSuffix.ReplaceAllLiteralString(strings.Replace(object, twinSuffix, "", 1), "")
 	for i, s := range c.reference {
 		if !c.o.Steps[i].Ends {
 			continue

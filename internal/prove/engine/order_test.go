@@ -64,12 +64,12 @@ func TestOrdersFollowTheScenario(t *testing.T) {
 		states []world.State
 		want   []string
 	}{
-		"one after the other":                  {[]world.State{sceneState(victory), sceneState(victory, surprise), {}}, []string{"1 namesakes", "1 recreate", "1 twins"}},
-		"what they refer to in the same step":  {[]world.State{sceneState(victory, crew), sceneState(victory, crew)}, []string{"0 late", "1 namesakes", "1 recreate", "1 twins"}},
-		"what they refer to in an earlier one": {[]world.State{sceneState(crew), sceneState(crew, victory), sceneState(crew, victory)}, []string{"2 namesakes", "2 recreate", "2 twins"}},
-		"and in a later one":                   {[]world.State{sceneState(victory), sceneState(victory, crew)}, []string{"1 namesakes", "1 recreate", "1 twins"}},
+		"one after the other":                  {[]world.State{sceneState(victory), sceneState(victory, surprise), {}}, []string{"1 long-names", "1 namesakes", "1 recreate", "1 twins"}},
+		"what they refer to in the same step":  {[]world.State{sceneState(victory, crew), sceneState(victory, crew)}, []string{"0 late", "1 long-names", "1 namesakes", "1 recreate", "1 twins"}},
+		"what they refer to in an earlier one": {[]world.State{sceneState(crew), sceneState(crew, victory), sceneState(crew, victory)}, []string{"2 long-names", "2 namesakes", "2 recreate", "2 twins"}},
+		"and in a later one":                   {[]world.State{sceneState(victory), sceneState(victory, crew)}, []string{"1 long-names", "1 namesakes", "1 recreate", "1 twins"}},
 		"one step":                             {[]world.State{sceneState(victory, crew)}, []string{"0 late"}},
-		"a namespace":                          {[]world.State{sceneState(victory, port), {}}, []string{"1 namesakes", "1 recreate", "1 twins"}},
+		"a namespace":                          {[]world.State{sceneState(victory, port), {}}, []string{"1 long-names", "1 namesakes", "1 recreate", "1 twins"}},
 		"never a custom resource":              {[]world.State{sceneState(crew), {}}, nil},
 	} {
 		var got []string

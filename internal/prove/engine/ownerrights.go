@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,28 +20,31 @@ import (
 // Clusters with the admission plugin OwnerReferencesPermissionEnforcement, such as those of OpenShift, let an operator set
 // blockOwnerDeletion only if it may update the finalizers of the owner. No request shows that elsewhere.
 
-// ownersOf returns one object of each kind of which the operator's objects block the deletion, in the order of the kinds.
+// ownersOf returns one object of each kind of which the operator's objects block the deletion at the end of the last stage, in the order
+// of the kinds. The operator may also write objects whose owner references are not its own.
 func ownersOf(stages []*stage) (owners []world.Key) {
-	written := map[string]bool{}
+	owned := map[string]bool{}
 	for _, s := range stages {
 		for _, w := range s.writes {
-			written[nameOf(w.object, w.Namespace, w.Name)] = true
+			refers := slices.ContainsFunc(w.fields, func(field string) bool { return strings.HasPrefix(field, "metadata.ownerReferences") })
+			if w.Verb == "create" || w.Verb == "apply" || refers {
+				owned[nameOf(w.object, w.Namespace, w.Name)] = true
+			}
 		}
 	}
-	for _, s := range stages {
-		for _, key := range sortedKeys(s.state) {
-			if !written[key.String()] || ofController(s.state[key]) {
+	state := stages[len(stages)-1].state
+	for _, key := range sortedKeys(state) {
+		if !owned[key.String()] || ofController(state[key]) {
+			continue
+		}
+		for _, reference := range state[key].GetOwnerReferences() {
+			if reference.BlockOwnerDeletion == nil || !*reference.BlockOwnerDeletion {
 				continue
 			}
-			for _, reference := range s.state[key].GetOwnerReferences() {
-				if reference.BlockOwnerDeletion == nil || !*reference.BlockOwnerDeletion {
-					continue
-				}
-				for owner, object := range s.state {
-					known := slices.ContainsFunc(owners, func(one world.Key) bool { return one.Group == owner.Group && one.Resource == owner.Resource })
-					if object.GetUID() == reference.UID && !known {
-						owners = append(owners, owner)
-					}
+			for owner, object := range state {
+				known := slices.ContainsFunc(owners, func(one world.Key) bool { return one.Group == owner.Group && one.Resource == owner.Resource })
+				if object.GetUID() == reference.UID && !known {
+					owners = append(owners, owner)
 				}
 			}
 		}
@@ -48,10 +52,12 @@ func ownersOf(stages []*stage) (owners []world.Key) {
 	return owners
 }
 
-// ownerRights finds owners whose finalizers the operator's role does not allow it to update.
-func (r *run) ownerRights(ctx context.Context, stages []*stage) (wrong []*Observation, err error) {
+// ownerRights finds owners whose finalizers the operator's role does not allow it to update. It asks once for each kind, at the end of the
+// step that has shown it: a later step may delete the role.
+func (r *run) ownerRights(ctx context.Context, stages []*stage, asked map[schema.GroupResource]bool) (wrong []*Observation, err error) {
 	identity := r.campaign.operator.Identity()
-	if identity == nil {
+	owners := slices.DeleteFunc(ownersOf(stages), func(one world.Key) bool { return asked[schema.GroupResource{Group: one.Group, Resource: one.Resource}] })
+	if identity == nil || len(owners) == 0 {
 		return nil, nil
 	}
 	as, err := r.cluster.As(identity.User())
@@ -62,7 +68,8 @@ func (r *run) ownerRights(ctx context.Context, stages []*stage) (wrong []*Observ
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
-	for _, owner := range ownersOf(stages) {
+	for _, owner := range owners {
+		asked[schema.GroupResource{Group: owner.Group, Resource: owner.Resource}] = true
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "update", Group: owner.Group, Resource: owner.Resource, Subresource: "finalizers", Namespace: owner.Namespace, Name: owner.Name,
 		}}}

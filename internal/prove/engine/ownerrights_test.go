@@ -28,10 +28,14 @@ func TestOwnersOf(t *testing.T) {
 		"it does not":           {ptr.To(false), "orders", false},
 		"it does not say so":    {nil, "orders", false},
 		"another user wrote it": {ptr.To(true), "log", false},
+		"it only labels it":     {ptr.To(true), "", false},
 	} {
 		orders := read(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: orders, namespace: default}}")
 		orders.SetOwnerReferences([]metav1.OwnerReference{{UID: "u1", BlockOwnerDeletion: test.blocks}})
 		wrote := write{Moment: Moment{Verb: "create", Resource: "configmaps", Namespace: "default", Name: test.written}, object: "ConfigMap"}
+		if test.written == "" {
+			wrote.Verb, wrote.Name, wrote.fields = "patch", "orders", []string{"metadata.labels.a"}
+		}
 		s := &stage{state: world.State{shipKey: ship, key: orders}, writes: []write{wrote}}
 		if got := slices.Equal(ownersOf([]*stage{s, s}), []world.Key{shipKey}); got != test.want {
 			t.Errorf("%s: got %v", about, ownersOf([]*stage{s, s}))

@@ -212,7 +212,7 @@ func TestPlansOfAFamily(t *testing.T) {
 			"2 orphan Deployment default/victory", "2 relabel Deployment default/victory", "2 rollout-restart Deployment default/victory", "2 status Frigate default/victory",
 		},
 		"pods":  {"2 never-ready", "2 crash-loop", "2 node-lost", "2 delete", "2 evicted", "0 image-pull"}, // images are pulled where pods are new
-		"order": {"0 operator-late", "1 operator-late", "2 operator-late", "1 namesakes", "1 recreate", "1 twins", "2 foreground"},
+		"order": {"0 operator-late", "1 operator-late", "2 operator-late", "1 long-names", "1 namesakes", "1 recreate", "1 twins", "2 foreground"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/compare"
 	"github.com/opdock/opdock/internal/prove/world"
 )
@@ -88,26 +89,67 @@ func (c *campaign) replaced(step int, before, after world.State, may mayReplace)
 	return wrong
 }
 
-// tookAway finds objects that the operator deleted although they belong to custom resources that did not change. Unlike replaced, it
-// also finds pods.
+// tookAway finds objects that the operator deleted or evicted although the custom resources to which they belong did not change.
 func (r *run) tookAway(step int, before world.State) (wrong []*Observation) {
-	uids, _ := r.uidsOf()
+	for _, one := range r.campaign.takenFrom(before, r.events(0)) {
+		o := &Observation{
+			Step: step, Verdict: "foreign", Severity: high, Object: one.key.String(), Title: "The operator deletes " + lowerKind(one.key.Kind) + " of another custom resource",
+			Want: "it stays", Got: one.how,
+		}
+		for _, seen := range r.board.writes() {
+			if seen.id == one.request {
+				o.Got, o.Where = seen.String(), linesOf(r.board.sourceOf(seen.Moment), seen.String())
+			}
+		}
+		wrong = append(wrong, o)
+	}
+	return wrong
+}
+
+// deletion is that of one object by the operator.
+type deletion struct {
+	key     world.Key
+	request uint64
+	how     string
+}
+
+// takenFrom returns what the operator deleted of a state, without what it makes for itself. Unlike replaced, it also finds pods and the
+// like, if they belong to a custom resource and not to the operator as a whole.
+func (c *campaign) takenFrom(before world.State, events []*lens.Event) (taken []deletion) {
+	theirs := map[types.UID]bool{}
+	for _, subject := range c.o.Subjects {
+		if _, live := find(before, subject); live != nil {
+			theirs[live.GetUID()] = true
+		}
+	}
+	withOwned(theirs, before)
 	byUID := map[string]world.Key{}
 	for key, object := range before {
-		if object.GetDeletionTimestamp() == nil {
+		name, _ := compare.Name(key, object)
+		isTheirs := !slices.Contains(expendable, key.Resource) || theirs[object.GetUID()]
+		if object.GetDeletionTimestamp() == nil && isTheirs && !c.mask.Objects[name] && !c.own[name] {
 			byUID[string(object.GetUID())] = key
 		}
 	}
-	for _, seen := range r.board.writes() {
-		key, known := byUID[uids[seen.id]]
-		if seen.Verb != "delete" || !known || r.campaign.mask.HidesObject(key.String()) {
-			continue
+	for _, e := range events {
+		for _, uid := range deletedBy(e.Request) {
+			if key, known := byUID[uid]; known {
+				delete(byUID, uid)
+				taken = append(taken, deletion{key, e.Request.ID, e.Request.Verb + " " + e.Request.Resource.Resource})
+			}
 		}
-		delete(byUID, uids[seen.id])
-		wrong = append(wrong, &Observation{
-			Step: step, Verdict: "foreign", Severity: high, Object: key.String(), Title: "The operator deletes " + lowerKind(key.Kind) + " of another custom resource",
-			Want: "it stays", Got: seen.String(), Where: linesOf(r.board.sourceOf(seen.Moment), seen.String()),
-		})
 	}
-	return wrong
+	return taken
+}
+
+// deletedBy returns the UIDs of what a request deletes or evicts; nil if it does neither.
+func deletedBy(w *lens.Request) []string {
+	switch {
+	case w == nil || !w.IsWrite() || w.Refused():
+	case w.Verb == "deletecollection":
+		return w.Deleted
+	case w.Object != nil && (w.Verb == "delete" && w.Resource.Subresource == "" || w.Verb == "create" && w.Resource.Subresource == "eviction"):
+		return []string{w.Object.UID}
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/world"
 )
 
@@ -65,5 +66,56 @@ func TestObjectsThatAreReplaced(t *testing.T) {
 				t.Errorf("got %+v", wrong)
 			}
 		})
+	}
+}
+
+// TestWhatIsTakenFromOthers is about an operator that deletes objects of a custom resource while only another one is created and deleted.
+func TestWhatIsTakenFromOthers(t *testing.T) {
+	c := sailing()
+	victory := frigate()
+	victory.SetUID("u-victory")
+	subject, _ := find(c.reference[1].state, victory)
+	object := func(kind, name string, owner types.UID) *unstructured.Unstructured {
+		one := sceneObject(kind, name)
+		one.SetUID(types.UID("u-" + name))
+		if owner != "" {
+			one.SetOwnerReferences([]metav1.OwnerReference{{UID: owner}})
+		}
+		return one
+	}
+	random := object("Pod", "victory-x7f2k", "u-victory")
+	random.SetGenerateName("victory-")
+	pods, maps := lens.Resource{Resource: "pods"}, lens.Resource{Resource: "configmaps"}
+	of := func(verb string, resource lens.Resource, uid string) *lens.Event {
+		return request(lens.Request{Verb: verb, Resource: resource, Status: 200, Object: &lens.Object{UID: uid}})
+	}
+	eviction := of("create", lens.Resource{Resource: "pods", Subresource: "eviction"}, "u-victory-0")
+	eviction.Request.Status = 201
+	collection := request(lens.Request{Verb: "deletecollection", Resource: pods, Status: 200, Deleted: []string{"u-other", "u-victory-0"}})
+	refused := of("delete", maps, "u-orders")
+	refused.Request.Status = 403
+	mine := object("ConfigMap", "cache", "")
+	c.own, c.mask.Objects = map[string]bool{"ConfigMap default/cache": true}, map[string]bool{"Pod default/victory-*": true}
+	for about, test := range map[string]struct {
+		object *unstructured.Unstructured
+		event  *lens.Event
+		want   bool
+	}{
+		"an object":                             {object("ConfigMap", "orders", ""), of("delete", maps, "u-orders"), true},
+		"a pod":                                 {object("Pod", "victory-0", "u-victory"), of("delete", pods, "u-victory-0"), true},
+		"pods of all":                           {object("Pod", "victory-0", "u-victory"), collection, true},
+		"an eviction":                           {object("Pod", "victory-0", "u-victory"), eviction, true},
+		"a pod of the operator as a whole":      {object("Pod", "victory-0", ""), of("delete", pods, "u-victory-0"), false},
+		"something that it makes for itself":    {mine, of("delete", maps, "u-cache"), false},
+		"a pod that is not always there":        {random, of("delete", pods, "u-victory-x7f2k"), false},
+		"a request that the API server refuses": {object("ConfigMap", "orders", ""), refused, false},
+		"what is created while it looks":        {object("ConfigMap", "orders", ""), of("delete", maps, "u-new"), false},
+		"a change":                              {object("ConfigMap", "orders", ""), of("patch", maps, "u-orders"), false},
+	} {
+		resource := map[string]string{"Pod": "pods", "ConfigMap": "configmaps"}[test.object.GetKind()]
+		key := world.Key{Resource: resource, Kind: test.object.GetKind(), Namespace: "default", Name: test.object.GetName()}
+		if taken := c.takenFrom(world.State{subject: victory, key: test.object}, []*lens.Event{test.event}); len(taken) == 1 != test.want {
+			t.Errorf("%s: got %+v", about, taken)
+		}
 	}
 }

@@ -45,6 +45,8 @@ type rested struct {
 	stuck   bool
 	failing []string
 	failers map[string][]string
+	// failsAt are the errors by namespace and name of the objects that it reconciles, as far as reconciles are marked.
+	failsAt map[string]string
 	// backsOff says that the operator tries again what has failed, but later than a step may take.
 	backsOff bool
 	// timer says that the operator does something soon by itself, which was not waited for.
@@ -57,7 +59,7 @@ type rested struct {
 
 // add is for a step that was waited for once more.
 func (r *rested) add(later rested) {
-	r.busy, r.stuck, r.failing, r.failers, r.backsOff = r.busy || later.busy, later.stuck, later.failing, later.failers, later.backsOff
+	r.busy, r.stuck, r.failing, r.failers, r.failsAt, r.backsOff = r.busy || later.busy, later.stuck, later.failing, later.failers, later.failsAt, later.backsOff
 	r.writes += later.writes
 	r.timers = later.timers
 }
@@ -157,13 +159,13 @@ func (r *run) settleOnce(ctx context.Context, factor time.Duration, enough func(
 			// A reconcile that waits for held events continues when they are released.
 			waits := r.board.holds() && now.Sub(last) > s.Progress
 			if wake <= 0 && (doing.running == 0 || waits) && !doing.blind {
-				return rested{stuck: doing.stuck, failing: doing.failing, failers: doing.failers, timer: doing.timer, backsOff: beyond, timers: r.activity.timers(), unfinished: unfinished}, nil
+				return rested{stuck: doing.stuck, failing: doing.failing, failers: doing.failers, failsAt: doing.at, timer: doing.timer, backsOff: beyond, timers: r.activity.timers(), unfinished: unfinished}, nil
 			}
 		}
 		if enough != nil {
 			probe := last.Add(soon).Sub(now)
 			if probe <= 0 && doing.running == 0 && !doing.blind && enough() {
-				return rested{stuck: doing.stuck, failing: doing.failing, failers: doing.failers, timer: doing.timer, timers: r.activity.timers(), unfinished: r.unfinished()}, nil
+				return rested{stuck: doing.stuck, failing: doing.failing, failers: doing.failers, failsAt: doing.at, timer: doing.timer, timers: r.activity.timers(), unfinished: r.unfinished()}, nil
 			}
 			if probe > 0 {
 				wake = min(wake, probe)
@@ -184,7 +186,7 @@ func (r *run) settleOnce(ctx context.Context, factor time.Duration, enough func(
 			writesBefore = r.activity.written()
 		case <-limit.C:
 			pause.Stop()
-			return rested{busy: true, writes: r.activity.written() - writesBefore, stuck: doing.stuck, failing: doing.failing, failers: doing.failers, unfinished: r.unfinished()}, nil
+			return rested{busy: true, writes: r.activity.written() - writesBefore, stuck: doing.stuck, failing: doing.failing, failers: doing.failers, failsAt: doing.at, unfinished: r.unfinished()}, nil
 		case <-news:
 		case <-doing.news:
 		case <-pause.C:

@@ -6,6 +6,7 @@ package engine
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/client-go/kubernetes/scheme"
@@ -17,17 +18,21 @@ import (
 // stands for the one that is expected.
 
 // numbered is a name that ends with such a number.
-var numbered = regexp.MustCompile(`^(.*-)\d{1,5}$`)
+var numbered = regexp.MustCompile(`^(.*-)(\d{1,5})$`)
 
-// serialStem returns what the names of such objects have in common; empty for others. Kinds of Kubernetes count what belongs together,
-// such as the pods of a StatefulSet.
-func serialStem(object string) string {
+// serialOf returns what the names of such objects have in common, and the number; empty for others. Kinds of Kubernetes count what
+// belongs together, such as the pods of a StatefulSet.
+func serialOf(object string) (stem string, number int) {
 	kind, _, _ := strings.Cut(object, " ")
 	match := numbered.FindStringSubmatch(object)
 	if match == nil || ofKubernetesItself[kind] {
-		return ""
+		return "", 0
 	}
-	return match[1]
+	number, err := strconv.Atoi(match[2])
+	if err != nil {
+		return "", 0
+	}
+	return match[1], number
 }
 
 // ofKubernetesItself are the kinds of Kubernetes.
@@ -39,22 +44,26 @@ var ofKubernetesItself = func() map[string]bool {
 	return kinds
 }()
 
-// withoutSuccessors leaves out objects that are missing if there is a later one instead, and that one. After a change, earlier ones may
-// be left beside the one that is expected. Notes of how many there were are not compared then.
-func withoutSuccessors(found []compare.Difference, want compare.Shape, changed bool) []compare.Difference {
-	missing, extra := map[string]bool{}, map[string]bool{}
+// withoutSuccessors leaves out an object that is missing if there is a later one instead, and that one. After a change, earlier ones may
+// be left beside the one that is expected. Notes of how many there were are not compared then. If several such objects are expected, they
+// are the members of something, and each of them counts. So do custom resources of the scenario.
+func (c *campaign) withoutSuccessors(found []compare.Difference, want compare.Shape, changed bool) []compare.Difference {
+	var expected, missing, extra serials
+	for name := range want.Objects {
+		expected.add(name)
+	}
 	for _, d := range found {
-		switch stem := serialStem(d.Object); {
-		case d.Path != "" || stem == "":
+		switch {
+		case d.Path != "" || c.isSubject(d.Object):
 		case d.Want == "present" && d.Got == "absent":
-			missing[stem] = true
+			missing.add(d.Object)
 		case d.Want == "absent" && d.Got == "present":
-			extra[stem] = true
+			extra.add(d.Object)
 		}
 	}
 	succeeded := map[string]bool{}
-	for stem := range extra {
-		if missing[stem] || changed && hasSerial(want, stem) {
+	for stem, later := range extra {
+		if len(expected[stem]) == 1 && slices.Min(later) > expected[stem][0] && (changed || len(missing[stem]) == 1 && len(later) == 1) {
 			succeeded[stem] = true
 		}
 	}
@@ -62,15 +71,34 @@ func withoutSuccessors(found []compare.Difference, want compare.Shape, changed b
 		return found
 	}
 	return slices.DeleteFunc(found, func(d compare.Difference) bool {
-		return d.Path == "" && succeeded[serialStem(d.Object)] || d.IsStatus() && isPast(d, want)
+		stem, _ := serialOf(d.Object)
+		return d.Path == "" && succeeded[stem] || d.IsStatus() && isPast(d, want)
 	})
 }
 
-func hasSerial(shape compare.Shape, stem string) bool {
-	for name := range shape.Objects {
-		if serialStem(name) == stem {
+// succeeds reports whether an object was created instead of the one with an earlier number.
+func succeeds(object string, want, got map[string]bounds) bool {
+	stem, number := serialOf(object)
+	if stem == "" {
+		return false
+	}
+	for other, w := range want {
+		before, earlier := serialOf(other)
+		if before == stem && earlier < number && w.created[1] > got[other].created[1] {
 			return true
 		}
 	}
 	return false
+}
+
+// serials are the numbers of objects, by what their names have in common.
+type serials map[string][]int
+
+func (s *serials) add(object string) {
+	if stem, number := serialOf(object); stem != "" {
+		if *s == nil {
+			*s = serials{}
+		}
+		(*s)[stem] = append((*s)[stem], number)
+	}
 }

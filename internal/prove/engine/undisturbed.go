@@ -131,10 +131,11 @@ func (c *campaign) strangers(step int, s *stage) (wrong []*Observation) {
 			if other.GetNamespace() != w.Namespace || resource.Group != w.Group || resource.Resource != w.Resource {
 				continue
 			}
-			if w.Verb == "delete" && other.GetName() != w.Name || w.Verb == "deletecollection" && (s.find(other) != nil || c.o.Steps[step].Deletes || c.o.Steps[step].Ends) {
+			key := world.Key{Kind: other.GetKind(), Namespace: other.GetNamespace(), Name: other.GetName()}
+			isGone := s.find(other) == nil && s.counts[key.String()].deleted[1] > 0 // and was there in this step
+			if w.Verb == "delete" && other.GetName() != w.Name || w.Verb == "deletecollection" && (!isGone || c.o.Steps[step].Deletes || c.o.Steps[step].Ends) {
 				continue
 			}
-			key := world.Key{Kind: other.GetKind(), Namespace: other.GetNamespace(), Name: other.GetName()}
 			wrong = append(wrong, &Observation{
 				Step: step, Verdict: "foreign", Severity: high, Object: key.String(), Title: "The operator deletes a " + key.Kind + " that does not belong to it",
 				Want: "it stays", Got: w.String(),

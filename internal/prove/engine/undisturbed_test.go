@@ -69,15 +69,18 @@ func TestStrangersThatAreDeleted(t *testing.T) {
 	all.Verb, all.Name = "deletecollection", ""
 	key := world.Key{Group: "networking.k8s.io", Resource: "networkpolicies", Kind: "NetworkPolicy", Namespace: "default", Name: "victory"}
 	for about, test := range map[string]struct {
-		left world.State
-		step int
-		want int
+		left    world.State
+		deleted int
+		step    int
+		want    int
 	}{
-		"a collection with it":                 {nil, 0, 1},
-		"a collection of others":               {world.State{key: other}, 0, 0},
-		"the scenario deletes it in this step": {nil, 2, 0},
+		"a collection with it":                 {nil, 1, 0, 1},
+		"a collection of others":               {world.State{key: other}, 0, 0, 0},
+		"it is not there yet, or was before":   {nil, 0, 0, 0},
+		"the scenario deletes it in this step": {nil, 1, 2, 0},
 	} {
-		if wrong := c.strangers(test.step, &stage{state: test.left, writes: []write{{Moment: all}}}); len(wrong) != test.want {
+		counts := map[string]bounds{key.String(): {deleted: [2]int{test.deleted, test.deleted}}}
+		if wrong := c.strangers(test.step, &stage{state: test.left, counts: counts, writes: []write{{Moment: all}}}); len(wrong) != test.want {
 			t.Errorf("%s: got %+v", about, wrong)
 		}
 	}

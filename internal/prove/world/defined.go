@@ -30,7 +30,7 @@ func (w *World) followDefinedLocked(ctx context.Context, key Key) {
 		return
 	}
 	resource, kind := definedBy(crd)
-	if resource.Version == "" || w.watched[resource.GroupResource()] {
+	if resource.Version == "" || w.watched[resource.GroupResource()] || slices.Contains(unseen, resource.Resource) {
 		return
 	}
 	w.watched[resource.GroupResource()] = true

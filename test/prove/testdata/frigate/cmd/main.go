@@ -155,7 +155,11 @@ func (r *reconciler) giveOrders(ctx context.Context, frigate *unstructured.Unstr
 	for good, amount := range cargo {
 		wanted["cargo."+good] = amount
 	}
-	orders := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: frigate.GetNamespace(), Name: frigate.GetName() + "-orders"}}
+	ship := frigate.GetName()
+	if defect == "cuts-names" {
+		ship = ship[:min(len(ship), 40)] // which may be the name of another frigate
+	}
+	orders := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: frigate.GetNamespace(), Name: ship + "-orders"}}
 	own := func() error { return controllerutil.SetControllerReference(frigate, orders, r.Scheme()) }
 	switch defect {
 	case "random-name", "old-status":
