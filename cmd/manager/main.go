@@ -13,8 +13,8 @@ import (
 	"github.com/opdock/opdock/internal/manager/command"
 )
 
-// garbagePercent is lower than Go's default of 100. It saves 2 to 3 MB of memory with 200 AppServices, for about 6 % more CPU
-// time of the manager.
+// garbagePercent is lower than Go's default of 100: the heap grows by half of what is live before it is collected, and not by all
+// of it. With 1,000 AppServices, about 24 MB are live.
 const garbagePercent = 50
 
 func main() {

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -39,6 +40,8 @@ type Options struct {
 	// WhenInstalled calls a function once, as soon as the server serves a kind. It is for controllers that watch kinds
 	// whose CRDs may come later, or never.
 	WhenInstalled func(kind schema.GroupVersionKind, then func() error)
+	// Recorder returns the event recorder of a controller.
+	Recorder func(controller string) events.EventRecorder
 	// Why records why objects are reconciled; nothing is recorded if it is nil.
 	Why *why.Recorder
 }
@@ -60,7 +63,7 @@ func Controller[T client.Object](mgr ctrl.Manager, kind Kind[T], object T, o Opt
 	name := strings.ToLower(kind.Name)
 	reconciler := &Reconciler[T]{
 		Kind: kind, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(),
-		Events: mgr.GetEventRecorder("opdock-" + name), Clock: clock.RealClock{},
+		Events: o.Recorder("opdock-" + name), Clock: clock.RealClock{},
 		bystanders: &bystanders{client: watcher},
 	}
 	return why.ControllerManagedBy(mgr, o.Why).

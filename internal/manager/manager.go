@@ -85,7 +85,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 	restConfig.QPS = -1
 	restConfig.UserAgent = "opdock-manager"
 	grace := orDefault(o.GracefulShutdown, defaultGracefulShutdown)
-	paced := newPacedEvents(grace)
+	paced := newPacedEvents(o.Logger, grace)
 	restConfig.Wrap(paced.wrap)
 	if o.Metrics.BindAddress == "" {
 		o.Metrics.BindAddress = "0"
@@ -125,6 +125,10 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
 	}
+	if paced.next, err = newEventSink(mgr); err != nil {
+		return nil, err
+	}
+	recorders := &recorders{sink: paced, scheme: scheme, log: o.Logger}
 	var arriving *arrivals
 	arriving, err = newArrivals(mgr, o, func(ctx context.Context, mgr ctrl.Manager, kind controller.Kind) error {
 		return kind.Setup(mgr, flow.Options{
@@ -133,6 +137,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 			Namespaces:       o.Namespaces,
 			IsInstalled:      func(kind schema.GroupVersionKind) (bool, error) { return arriving.served(ctx, kind) },
 			WhenInstalled:    arriving.whenInstalled,
+			Recorder:         recorders.named,
 			Why:              o.Why,
 		})
 	})
@@ -153,7 +158,7 @@ func New(restConfig *rest.Config, o Options) (ctrl.Manager, error) {
 	if err := addChecks(mgr, arriving, o.LeaderElection); err != nil {
 		return nil, err
 	}
-	return mgr, nil
+	return &recordingManager{mgr, recorders}, nil
 }
 
 // cacheOptions keep the caches small: only children of the fleet, and no fields that are not read.

@@ -4,16 +4,19 @@
 package manager
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"net/http"
-	"path"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
@@ -25,19 +28,24 @@ const (
 	atRest = 250 * time.Millisecond
 	// maxEventDelay limits how long an event waits, and mostWaiting how many wait, because each takes some memory. If there are
 	// more, the oldest are sent.
-	maxEventDelay, mostWaiting = 30 * time.Second, 200
+	maxEventDelay, mostWaiting = 30 * time.Second, 1000
 	// lastEvents limits how long the manager takes to send the waiting events when it stops.
 	lastEvents = 2 * time.Second
+	// An event that does not reach the API server is sent again after eventRetry, mostAttempts times in all, as client-go does.
+	eventRetry, mostAttempts = 10 * time.Second, 12
 )
 
 // pacedEvents delays Kubernetes events while the manager has much else to write. client-go sends each event at once and
 // concurrently, and the API server's priority and fairness counts them like the manager's other requests. So when hundreds of
 // objects are created or changed together, their events would delay the work that they report. An event has the time at which
 // it happened, not the time at which it was sent. Warnings and repetitions are not delayed.
+//
+// It is the sink of a broadcaster of client-go, which calls it in a goroutine for each event. It takes an event and returns,
+// because the stack of a goroutine that waits takes several times the memory of the event.
 type pacedEvents struct {
+	next    events.EventSink // sends events; set before the first
+	log     logr.Logger
 	limiter *rate.Limiter
-	// turn is held by the event that waits for time to pass. The others wait for their turn, in order.
-	turn chan struct{}
 	// sending has room for the events that are being sent.
 	sending chan struct{}
 	// stopping is closed when the manager stops.
@@ -46,121 +54,206 @@ type pacedEvents struct {
 	grace time.Duration
 
 	mutex   sync.Mutex
-	waiting int       // events that are not being sent yet
-	writing int       // writes in progress
-	wrote   time.Time // when the last one began or ended
-	// creating are the new events that have not been answered.
-	creating map[*newEvent]bool
+	waiting []*waitingEvent
+	arrived chan struct{} // has an element if there may be a new one in waiting
+	writing int           // writes in progress
+	wrote   time.Time     // when the last one began or ended
+	ended   bool          // events are not delayed any more
+	// unsent are the events that the API server has not answered.
+	unsent map[client.ObjectKey]*waitingEvent
 }
 
-// newEvent is an event that is being created.
-type newEvent struct {
-	content []byte
-	sent    chan struct{} // closed when the API server has answered, or the request has failed
+// waitingEvent is an event that is to be created.
+type waitingEvent struct {
+	*eventsv1.Event
+	due  time.Time
+	sent chan struct{} // closed when the API server has answered, or the event is given up
 }
 
 // newPacedEvents returns the pace of a manager that may take as long as grace to stop.
-func newPacedEvents(grace time.Duration) *pacedEvents {
+func newPacedEvents(log logr.Logger, grace time.Duration) *pacedEvents {
 	return &pacedEvents{
-		limiter: rate.NewLimiter(eventsPerSecond, eventsBurst), turn: make(chan struct{}, 1), sending: make(chan struct{}, eventsAtOnce),
-		stopping: make(chan struct{}), grace: grace, creating: map[*newEvent]bool{},
+		log: log, limiter: rate.NewLimiter(eventsPerSecond, eventsBurst), sending: make(chan struct{}, eventsAtOnce),
+		stopping: make(chan struct{}), grace: grace, arrived: make(chan struct{}, 1), unsent: map[client.ObjectKey]*waitingEvent{},
 	}
 }
 
-// wrap is a transport wrapper for rest.Config. All transports of a manager share one pace.
-func (p *pacedEvents) wrap(next http.RoundTripper) http.RoundTripper { return &pacedTransport{next, p} }
-
-// pacedTransport is a transport whose events are paced.
-type pacedTransport struct {
-	next  http.RoundTripper
-	paced *pacedEvents
+// Create implements events.EventSink. client-go calls it for the repetition of an event that is gone while it holds a lock that all
+// events need.
+func (p *pacedEvents) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	isUrgent := event.Type == corev1.EventTypeWarning || event.Series != nil
+	if isUrgent || !p.add(event) {
+		return p.next.Create(ctx, event)
+	}
+	return event, nil
 }
 
-// RoundTrip implements http.RoundTripper.
-func (t *pacedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	done, err := t.paced.begin(r)
-	if err != nil {
-		if r.Body != nil {
-			r.Body.Close()
+// Update implements events.EventSink.
+func (p *pacedEvents) Update(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	return p.next.Update(ctx, event)
+}
+
+// Patch implements events.EventSink. It repeats an event, so it waits until that has been created.
+func (p *pacedEvents) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
+	p.mutex.Lock()
+	before := p.unsent[client.ObjectKeyFromObject(event)]
+	p.mutex.Unlock()
+	if before != nil {
+		select {
+		case <-before.sent:
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
-		return nil, err
 	}
-	defer done()
-	return t.next.RoundTrip(r)
+	return p.next.Patch(ctx, event, data)
 }
 
-// begin returns when a request may be sent. The caller calls done after that.
-func (p *pacedEvents) begin(r *http.Request) (done func(), err error) {
-	switch {
-	case r.Method == http.MethodGet || isLease(r):
-		return func() {}, nil
-	case !isEvent(r):
-		p.count(1)
-		return func() { p.count(-1) }, nil
-	case r.Method != http.MethodPost:
-		return func() {}, p.awaitEvent(r)
-	}
-	content := contentOf(r)
-	if isUrgent(content) {
-		return func() {}, nil
-	}
-	event := p.expect(content)
-	sent, err := p.await(r.Context())
-	if err != nil {
-		p.sent(event)
-		return nil, err
-	}
-	return func() {
-		sent()
-		p.sent(event)
-	}, nil
-}
-
-// WrappedRoundTripper implements net.RoundTripperWrapper, so that the connections below can be closed.
-func (t *pacedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
-
-// isEvent reports whether a request creates an event, or patches it because the same has happened again.
-func isEvent(r *http.Request) bool { return strings.Contains(r.URL.Path, "/apis/events.k8s.io/") }
-
-// isUrgent reports whether an event is a warning, or one that client-go sends while it holds a lock that all events need: the
-// repetition of an event that is gone. Either word may also be in its message, which does not matter.
-func isUrgent(content []byte) bool {
-	return bytes.Contains(content, []byte("Warning")) || bytes.Contains(content, []byte(`"series"`))
-}
-
-// contentOf returns the body of a request that can be read twice, as client-go's can.
-func contentOf(r *http.Request) []byte {
-	if r.GetBody == nil {
-		return nil
-	}
-	body, err := r.GetBody()
-	if err != nil {
-		return nil
-	}
-	defer body.Close()
-	content, err := io.ReadAll(body)
-	if err != nil {
-		return nil
-	}
-	return content
-}
-
-// isLease reports whether a request is for leader election, which is not work.
-func isLease(r *http.Request) bool { return strings.Contains(r.URL.Path, "/apis/coordination.k8s.io/") }
-
-// count changes the number of writes in progress.
-func (p *pacedEvents) count(change int) {
+// add lets an event wait, unless the manager has stopped.
+func (p *pacedEvents) add(event *eventsv1.Event) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.writing += change
-	p.wrote = time.Now()
+	if p.ended {
+		return false
+	}
+	one := &waitingEvent{event, time.Now().Add(maxEventDelay), make(chan struct{})}
+	p.waiting, p.unsent[client.ObjectKeyFromObject(event)] = append(p.waiting, one), one
+	select {
+	case p.arrived <- struct{}{}:
+	default:
+	}
+	return true
 }
 
-// wait changes the number of events that wait.
-func (p *pacedEvents) wait(change int) {
+// Start implements manager.Runnable. When the manager stops, it returns after the events that are waiting have been sent, or
+// after a limited time: the controllers stop after that, and what they still record is not delayed any more.
+func (p *pacedEvents) Start(ctx context.Context) error {
+	var all sync.WaitGroup
+	done := make(chan struct{})
+	go func() {
+		p.sendAll(context.WithoutCancel(ctx), &all)
+		all.Wait()
+		close(done)
+	}()
+	<-ctx.Done()
+	p.mutex.Lock()
+	p.ended = true
+	p.mutex.Unlock()
+	close(p.stopping)
+	select {
+	case <-done:
+	case <-time.After(min(lastEvents, p.grace/4)):
+	}
+	return nil
+}
+
+// NeedLeaderElection makes the manager stop this before the controllers, and wait for it.
+func (p *pacedEvents) NeedLeaderElection() bool { return false }
+
+// sendAll sends events in their order, until the manager stops and none is left.
+func (p *pacedEvents) sendAll(ctx context.Context, all *sync.WaitGroup) {
+	for {
+		event := p.first()
+		if event == nil {
+			return
+		}
+		p.pause(event)
+		hasPlace := p.takePlace(event)
+		p.mutex.Lock()
+		p.waiting[0] = nil
+		p.waiting = p.waiting[1:]
+		p.mutex.Unlock()
+		all.Go(func() {
+			p.send(ctx, event)
+			if hasPlace {
+				<-p.sending
+			}
+		})
+	}
+}
+
+// first waits for an event; nil if the manager stops and none is left.
+func (p *pacedEvents) first() *waitingEvent {
+	for {
+		p.mutex.Lock()
+		var first *waitingEvent
+		if len(p.waiting) > 0 {
+			first = p.waiting[0]
+		}
+		ended := p.ended
+		p.mutex.Unlock()
+		if first != nil || ended {
+			return first
+		}
+		select {
+		case <-p.arrived:
+		case <-p.stopping:
+		}
+	}
+}
+
+// pause waits until the manager is at rest, an event is within the rate, or it is overdue.
+func (p *pacedEvents) pause(event *waitingEvent) {
+	reserved := p.limiter.Reserve()
+	within := time.Now().Add(reserved.Delay())
+	for {
+		wait := min(p.untilRest(), time.Until(within), time.Until(event.due))
+		if wait <= 0 || p.isOverdue(event) {
+			if time.Now().Before(within) {
+				reserved.Cancel()
+			}
+			return
+		}
+		select {
+		case <-time.After(wait):
+		case <-p.stopping:
+			return
+		}
+	}
+}
+
+// takePlace waits for a place among the events that are being sent, and reports whether there was one: an API server that answers
+// slowly must not let the queue grow.
+func (p *pacedEvents) takePlace(event *waitingEvent) bool {
+	for !p.isOverdue(event) {
+		select {
+		case p.sending <- struct{}{}:
+			return true
+		case <-time.After(min(atRest, time.Until(event.due))):
+		}
+	}
+	return false
+}
+
+// send sends an event, again if it does not arrive. An event that the API server refuses is lost.
+func (p *pacedEvents) send(ctx context.Context, event *waitingEvent) {
+	defer func() {
+		p.mutex.Lock()
+		defer p.mutex.Unlock()
+		delete(p.unsent, client.ObjectKeyFromObject(event))
+		close(event.sent)
+	}()
+	for attempt := 1; ; attempt++ {
+		_, err := p.next.Create(ctx, event.Event)
+		switch {
+		case err == nil:
+			return
+		case apierrors.ReasonForError(err) != "" || attempt == mostAttempts:
+			p.log.Error(err, "An event was not recorded", "namespace", event.Namespace, "name", event.Name, "reason", event.Reason)
+			return
+		}
+		select {
+		case <-time.After(eventRetry):
+		case <-p.stopping:
+			return
+		}
+	}
+}
+
+// isOverdue reports whether an event has waited for long enough, or too many wait.
+func (p *pacedEvents) isOverdue(event *waitingEvent) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.waiting += change
+	return len(p.waiting) > mostWaiting || !time.Now().Before(event.due)
 }
 
 // untilRest returns when the manager is at rest at the earliest, and 0 if it is.
@@ -173,125 +266,39 @@ func (p *pacedEvents) untilRest() time.Duration {
 	return max(0, atRest-time.Since(p.wrote))
 }
 
-// await returns when an event may be sent. The caller calls done after that.
-func (p *pacedEvents) await(ctx context.Context) (done func(), err error) {
-	due := time.Now().Add(maxEventDelay)
-	p.wait(1)
-	defer p.wait(-1)
-	if err := take(ctx, p.turn); err != nil {
-		return nil, err
-	}
-	defer func() { <-p.turn }()
-	if err := p.pause(ctx, due); err != nil {
-		return nil, err
-	}
-	// An API server that answers slowly must not let the queue grow.
-	for !p.isOverdue(due) {
-		select {
-		case p.sending <- struct{}{}:
-			return func() { <-p.sending }, nil
-		case <-time.After(min(atRest, time.Until(due))):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	return func() {}, nil
-}
-
-// isOverdue reports whether an event has waited for long enough, or too many wait.
-func (p *pacedEvents) isOverdue(due time.Time) bool {
+// count changes the number of writes in progress.
+func (p *pacedEvents) count(change int) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.waiting > mostWaiting || !time.Now().Before(due)
+	p.writing += change
+	p.wrote = time.Now()
 }
 
-func (p *pacedEvents) expect(content []byte) *newEvent {
-	event := &newEvent{content, make(chan struct{})}
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.creating[event] = true
-	return event
+// wrap is a transport wrapper for rest.Config, which counts the writes for which events wait.
+func (p *pacedEvents) wrap(next http.RoundTripper) http.RoundTripper {
+	return &countedTransport{next, p}
 }
 
-func (p *pacedEvents) sent(event *newEvent) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	delete(p.creating, event)
-	close(event.sent)
+// countedTransport is a transport whose writes are counted.
+type countedTransport struct {
+	next  http.RoundTripper
+	paced *pacedEvents
 }
 
-// awaitEvent returns when the event that a request patches has been created. Without it, the patch would fail.
-func (p *pacedEvents) awaitEvent(r *http.Request) error {
-	name := []byte(path.Base(r.URL.Path))
-	p.mutex.Lock()
-	var before []*newEvent
-	for event := range p.creating {
-		if bytes.Contains(event.content, name) {
-			before = append(before, event)
-		}
+// RoundTrip implements http.RoundTripper.
+func (t *countedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet && !isLease(r) && !isEvent(r) {
+		t.paced.count(1)
+		defer t.paced.count(-1)
 	}
-	p.mutex.Unlock()
-	for _, event := range before {
-		select {
-		case <-event.sent:
-		case <-r.Context().Done():
-			return r.Context().Err()
-		}
-	}
-	return nil
+	return t.next.RoundTrip(r)
 }
 
-func take(ctx context.Context, place chan<- struct{}) error {
-	select {
-	case place <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+// WrappedRoundTripper implements net.RoundTripperWrapper, so that the connections below can be closed.
+func (t *countedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// pause waits until the manager is at rest, an event is within the rate, or this one is overdue.
-func (p *pacedEvents) pause(ctx context.Context, due time.Time) error {
-	reserved := p.limiter.Reserve()
-	within := time.Now().Add(reserved.Delay())
-	for {
-		wait := min(p.untilRest(), time.Until(within), time.Until(due))
-		if wait <= 0 || p.isOverdue(due) {
-			if time.Now().Before(within) {
-				reserved.Cancel()
-			}
-			return nil
-		}
-		select {
-		case <-time.After(wait):
-		case <-p.stopping:
-			return nil
-		case <-ctx.Done():
-			reserved.Cancel()
-			return ctx.Err()
-		}
-	}
-}
+// isEvent reports whether a request writes an event.
+func isEvent(r *http.Request) bool { return strings.Contains(r.URL.Path, "/apis/events.k8s.io/") }
 
-// Start implements manager.Runnable. When the manager stops, it returns after the events that are waiting have been sent, or
-// after a limited time: the controllers stop after that, and what they still record is not delayed any more.
-func (p *pacedEvents) Start(ctx context.Context) error {
-	<-ctx.Done()
-	close(p.stopping)
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(lastEvents, p.grace/4))
-	defer cancel()
-	if take(limited, p.turn) != nil { // all events that are waiting were before this
-		return nil
-	}
-	defer func() { <-p.turn }()
-	for range eventsAtOnce { // and those that are being sent
-		if take(limited, p.sending) != nil {
-			break
-		}
-		defer func() { <-p.sending }()
-	}
-	return nil
-}
-
-// NeedLeaderElection makes the manager stop this before the controllers, and wait for it.
-func (p *pacedEvents) NeedLeaderElection() bool { return false }
+// isLease reports whether a request is for leader election, which is not work.
+func isLease(r *http.Request) bool { return strings.Contains(r.URL.Path, "/apis/coordination.k8s.io/") }
