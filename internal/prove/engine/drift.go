@@ -268,29 +268,49 @@ func drift(r *run, p *Plan) (*disturbance, error) {
 	case "status":
 		d.act = func(ctx context.Context) error { return r.wipeStatus(ctx, target) }
 	case "finalizer", heldSubject:
-		const finalizer = "opdock.dev/held"
 		d.afterStep = true
 		if p.Variant == heldSubject {
 			d.counts, d.broken = true, func(over rested) []*Observation { return r.failsWhileHeld(p, over) }
 		}
 		d.act = func(ctx context.Context) error {
-			err := r.change(ctx, target, func(live *unstructured.Unstructured) { live.SetFinalizers(append(live.GetFinalizers(), finalizer)) })
-			if err != nil {
+			if err := r.hold(ctx, target); err != nil {
 				return err
 			}
 			return r.do(ctx, p.Step)
 		}
-		d.heal = func(ctx context.Context) error {
-			err := r.change(ctx, target, func(live *unstructured.Unstructured) {
-				live.SetFinalizers(slices.DeleteFunc(live.GetFinalizers(), func(one string) bool { return one == finalizer }))
-			})
-			return client.IgnoreNotFound(err)
-		}
+		d.heal = func(ctx context.Context) error { return r.letGo(ctx, target) }
 	default:
 		return nil, fmt.Errorf("there is no drift %q", p.Variant)
 	}
 	return d, nil
 }
+
+// hold adds a finalizer of another user to objects.
+func (r *run) hold(ctx context.Context, targets ...*unstructured.Unstructured) error {
+	for _, target := range targets {
+		err := r.change(ctx, target, func(live *unstructured.Unstructured) { live.SetFinalizers(append(live.GetFinalizers(), holding)) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// letGo removes it again, where the objects still exist.
+func (r *run) letGo(ctx context.Context, targets ...*unstructured.Unstructured) error {
+	for _, target := range targets {
+		err := r.change(ctx, target, func(live *unstructured.Unstructured) {
+			live.SetFinalizers(slices.DeleteFunc(live.GetFinalizers(), func(one string) bool { return one == holding }))
+		})
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holding is the finalizer of another user.
+const holding = "opdock.dev/held"
 
 // heldSubject is the variant in which a finalizer of another user blocks the deletion of a custom resource. The operator must not
 // recreate what it has deleted, and must not fail because it cannot add its own finalizer.

@@ -127,9 +127,7 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 		}
 		return &disturbance{afterStep: true, counts: true, act: func(ctx context.Context) error { return r.do(ctx, p.Step) }, heal: r.startOperator}, nil
 	case foreground:
-		return &disturbance{afterStep: true, counts: true, act: func(ctx context.Context) error {
-			return r.doWith(ctx, p.Step, deletesInForeground{r.objects, c.o.Subjects})
-		}}, nil
+		return r.deleteInForeground(p), nil
 	case "recreate":
 		subjects := present(c.reference[p.Step-1].state, c.o.Subjects)
 		return &disturbance{act: func(ctx context.Context) error { return r.recreate(ctx, subjects) }}, nil
@@ -162,6 +160,29 @@ func reorder(r *run, p *Plan) (*disturbance, error) {
 		}, nil
 	}
 	return nil, fmt.Errorf("there is no order %q", p.Variant)
+}
+
+// deleteInForeground deletes the custom resources of a step after what they own. A finalizer keeps them until all is quiet: what they own
+// may also take long to go.
+func (r *run) deleteInForeground(p *Plan) *disturbance {
+	c := r.campaign
+	var targets []*unstructured.Unstructured
+	state := r.world.State()
+	for _, subject := range c.o.Subjects {
+		if _, live := find(state, subject); live != nil && c.isDeletedIn(p.Step, subject) {
+			targets = append(targets, live)
+		}
+	}
+	return &disturbance{
+		afterStep: true, counts: true,
+		act: func(ctx context.Context) error {
+			if err := r.hold(ctx, targets...); err != nil {
+				return err
+			}
+			return r.doWith(ctx, p.Step, deletesInForeground{r.objects, c.o.Subjects})
+		},
+		heal: func(ctx context.Context) error { return r.letGo(ctx, targets...) },
+	}
 }
 
 // comeAndGo creates objects, and deletes them in the end.
