@@ -4,13 +4,18 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/opdock/opdock/internal/lens"
 	"github.com/opdock/opdock/internal/prove/compare"
@@ -191,5 +196,27 @@ func TestObjectsThatAreKeptAlike(t *testing.T) {
 		if got := c.keepsAlike(object); got != want {
 			t.Errorf("%s: got %v", object, got)
 		}
+	}
+}
+
+// TestOnlyCustomResourcesAreDeletedInTheForeground is about a step that deletes them and a Secret to which they refer.
+func TestOnlyCustomResourcesAreDeletedInTheForeground(t *testing.T) {
+	victory, crew := sceneObject("Frigate", "victory"), sceneObject("Secret", "crew")
+	how := map[string]metav1.DeletionPropagation{}
+	objects := fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(victory, crew).WithInterceptorFuncs(interceptor.Funcs{
+		Delete: func(_ context.Context, _ client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			all := client.DeleteOptions{}
+			how[object.GetName()] = *all.ApplyOptions(options).PropagationPolicy
+			return nil
+		},
+	}).Build()
+	deletes := deletesInForeground{objects, []*unstructured.Unstructured{victory}}
+	for _, one := range []*unstructured.Unstructured{victory, crew} {
+		if err := deletes.Delete(t.Context(), one.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if how["victory"] != metav1.DeletePropagationForeground || how["crew"] != metav1.DeletePropagationBackground {
+		t.Errorf("they are deleted in these ways: %v", how)
 	}
 }
