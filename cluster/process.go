@@ -180,8 +180,8 @@ func (p *process) end(grace time.Duration) {
 	p.awaitExit(grace)
 }
 
-// giveUp is like end, for a start that nobody waits for. If the process has to be killed, this process did that, so the cluster counts
-// as stopped: Dead would ask the user for a cause.
+// giveUp is like end, for a start that the caller has canceled. If the process must be killed, the cluster counts as stopped: Dead
+// means that it ended for another reason.
 func (p *process) giveUp(grace time.Duration) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	if p.endsWithin(grace) {

@@ -129,7 +129,7 @@ func TestStopFailures(t *testing.T) {
 			t.Error("it still runs")
 		}
 	})
-	t.Run("killed if nobody waits for its start", func(t *testing.T) {
+	t.Run("killed if its start is canceled", func(t *testing.T) {
 		isolate(t)
 		t.Setenv(behaviourEnv, "stubborn")
 		c := startFake(t, Options{Name: "dev"})

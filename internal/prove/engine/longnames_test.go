@@ -32,7 +32,7 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// TestLongNamesThatAreNotReported is about an operator that cannot make an object because its name is too long, or is that of another.
+// TestLongNamesThatAreNotReported is about an operator that cannot create an object because its name is too long or already in use.
 func TestLongNamesThatAreNotReported(t *testing.T) {
 	named := func(name string) *unstructured.Unstructured {
 		one := sceneObject("Frigate", name)

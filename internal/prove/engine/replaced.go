@@ -106,7 +106,7 @@ func (r *run) tookAway(step int, before world.State) (wrong []*Observation) {
 	return wrong
 }
 
-// deletion is that of one object by the operator.
+// deletion is one object that the operator deleted, and the request that did it.
 type deletion struct {
 	key     world.Key
 	request uint64
